@@ -1,0 +1,148 @@
+"""Jobs and attempts as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from runyard.domain.reasons import Reason
+from runyard.domain.resources import GpuGrant, Request
+from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
+
+
+class Priority(StrEnum):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+    @property
+    def rank(self) -> int:
+        """Smaller goes first."""
+        return _RANKS[self]
+
+
+_RANKS = {Priority.HIGH: 0, Priority.MEDIUM: 1, Priority.LOW: 2}
+
+
+class JobType(StrEnum):
+    SINGLE = "single"
+    DISTRIBUTED = "distributed"
+    HYPERPARAMETER = "hyperparameter"
+    PIPELINE = "pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    job_id: int
+    on: Literal["success", "end"] = "success"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPlace:
+    """One element of a job array; at most `limit` of the array run at once (0: no limit)."""
+
+    array_id: str
+    index: int
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What a person asked for, validated, defaults filled in. Never changes after submit
+    (priority, which can be changed, is kept on the job)."""
+
+    name: str
+    command: str | tuple[str, ...]
+    job_type: JobType = JobType.SINGLE
+    description: str = ""
+    working_dir: str | None = None
+    env_vars: Mapping[str, str] = field(default_factory=dict)
+    base_env: Mapping[str, str] = field(default_factory=dict)  # PATH etc. as the CLI sent them
+    image: str | None = None
+    executor: str = "auto"
+    request: Request = field(default_factory=lambda: Request(1000, 1024))
+    port_names: tuple[str, ...] = ()
+    max_retries: int = 3
+    retry_delays: tuple[float, ...] | None = None
+    dataset_ids: tuple[int, ...] = ()
+    output_path: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float | None = None
+    grace_s: float = 40.0
+    array: ArrayPlace | None = None
+    customer_id: int = 1
+    workspace_id: int = 1
+    extra: Mapping[str, Any] = field(default_factory=dict)  # fields of later releases, kept as sent
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job about to be stored; `ref` is the public id (`job-...`)."""
+
+    ref: str
+    spec: JobSpec
+    priority: Priority
+    owner: str
+    submitted_at: float
+    depends_on: tuple[Dependency, ...] = ()
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    id: int
+    ref: str
+    spec: JobSpec
+    status: JobStatus
+    priority: Priority
+    owner: str
+    submitted_at: float
+    queued_at: float
+    shape_id: int
+    stage: Stage | None = None
+    reason: Reason | None = None  # own reason; a ready waiting job shows its shape's instead
+    progress: float = 0.0
+    retry_count: int = 0  # every new attempt after the first
+    charged: int = 0  # those that count against max_retries
+    attempt_number: int = 0  # of the newest attempt; 0 before the first
+    hold: bool = False
+    ready: bool = True  # waiting, not held, dependencies met, no delay running
+    not_before: float | None = None
+    scheduled_at: float | None = None
+    started_at: float | None = None
+    completed_at: float | None = None
+
+    def attempt_id(self, number: int | None = None) -> str:
+        return f"{self.ref}.{self.attempt_number if number is None else number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    attempt_id: str  # f"{job.ref}.{number}"
+    job_id: int
+    number: int
+    status: AttemptStatus
+    node_id: str
+    machine_id: str
+    boot_id: str
+    executor: str
+    request: Request
+    tag: int  # rlimit fingerprint
+    created_at: float
+    stage: Stage = Stage.STARTING
+    gpus: tuple[GpuGrant, ...] = ()
+    ports: tuple[int, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+    end: AttemptEnd | None = None
+    exit_code: int | None = None  # null when a signal ended it or it is unknown, never invented
+    signal: int | None = None
+    cause: str | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    stop_seq: int = 0
+    plan: Mapping[str, Any] | None = None
+    diagnosis: Mapping[str, Any] | None = None
+    receipt: Mapping[str, Any] | None = None

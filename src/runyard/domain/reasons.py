@@ -1,0 +1,48 @@
+"""Why something is as it is: a stable code with parameters, worded only in the UI and the CLI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    code: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Waiting
+HELD = "held"
+DISPATCH_PAUSED = "dispatch_paused"
+DEPENDENCY = "dependency"  # params: jobs [{job, on, status}]
+RETRY_DELAY = "retry_delay"  # params: until (epoch seconds), attempt, cause
+MAX_CONCURRENT = "max_concurrent"  # params: limit, running
+ARRAY_LIMIT = "array_limit"  # params: limit, running
+GATE = "gate"  # params: gate (cpu, memory, disk), value, limit
+NOT_ENOUGH = "not_enough"  # params: resource (cpu, memory, gpu, port), wanted, free, total
+GPU_TYPE_ABSENT = "gpu_type_absent"  # params: wanted, present
+GPUS_HELD_ELSEWHERE = "gpus_held_elsewhere"  # params: gpus [{index, holder: {user, pid, name} | server}]
+NEVER_FITS = "never_fits"  # params: resource, wanted, largest
+EXECUTOR_UNAVAILABLE = "executor_unavailable"  # params: executor
+RESERVED = "reserved"  # params: job: a longer-waiting job has first call on what is free
+NODE_DRAINED = "node_drained"
+NO_NODE = "no_node"
+QUEUED = "queued"  # accepted, no pass has looked at it yet
+
+# Ended or ending
+USER_CANCELLED = "user_cancelled"  # params: by
+SHUTDOWN = "shutdown"
+DEPENDENCY_FAILED = "dependency_failed"  # params: job, status
+NODE_UNREACHABLE = "node_unreachable"
+STOPPING = "stopping"  # params: cause
+EXIT_CODE = "exit_code"  # params: code
+SIGNAL = "signal"  # params: signal, name
+EXEC_FAILED = "exec_failed"  # params: errno, path, message
+CWD_MISSING = "cwd_missing"  # params: path
+TIMED_OUT = "timed_out"  # params: limit_s
+SUPERVISOR_LOST = "supervisor_lost"
+HOST_RESTARTED = "host_restarted"
+NEVER_STARTED = "never_started"
+RETRIES_USED_UP = "retries_used_up"  # params: max_retries, last (a reason)

@@ -1,0 +1,320 @@
+"""The store port: where state is kept, and what every store promises.
+
+Promises
+- A `write` is one transaction: all of it is committed before the call returns, or none of it is.
+  `durable=True` also survives a power cut (submit, placement, cancel, ends); `False` only a kill -9.
+- Every write of a status names the statuses it expects and raises `StaleWrite` when the row has
+  another one by then; the whole transaction is rolled back.
+- Events are rows of the same transaction. Subscribers hear of them after the commit, in order of id,
+  each at least once; never of a transaction that was rolled back.
+- A `read` sees one consistent snapshot and never waits for a writer.
+- With several servers on one store, `exclusive=True` writes exclude each other over all servers.
+
+Times are seconds since the epoch (floats). A store never decides anything: it keeps values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from runyard.domain.events import Event, StoredEvent
+from runyard.domain.job import Attempt, Dependency, Job, NewJob, Priority
+from runyard.domain.reasons import Reason
+from runyard.domain.resources import Capacity, GpuGrant, Load, Request
+from runyard.domain.states import AttemptStatus, JobStatus, Move
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Empty fields match everything; `statuses`, `owners` and `job_types` match any of theirs."""
+
+    statuses: tuple[JobStatus, ...] = ()
+    job_types: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    text: str = ""  # part of the name, the description or the id
+    labels: Mapping[str, str] = field(default_factory=dict)
+    since: float | None = None  # submitted at or after
+    array_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    jobs: tuple[Job, ...]  # newest first
+    next_cursor: str | None
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingShape:
+    """Ready waiting jobs that are alike to the scheduler: same priority, needs, executor, array."""
+
+    id: int
+    priority: Priority
+    request: Request
+    executor: str
+    array_id: str | None
+    array_limit: int
+    wait: Reason | None  # as the last pass wrote it
+    head_queued_at: float
+    head_job_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    job_id: int
+    ref: str
+    shape_id: int
+    queued_at: float
+    attempt_number: int
+    status: JobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveAttempt:
+    """What the scheduler needs to know of an attempt that has not ended."""
+
+    attempt_id: str
+    job_id: int
+    machine_id: str
+    node_id: str
+    request: Request
+    gpus: tuple[GpuGrant, ...]
+    ports: tuple[int, ...]
+    array_id: str | None
+    started_at: float | None
+    expected_s: float | None  # the job's time-out, when it has one
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One server that can run attempts."""
+
+    node_id: str
+    name: str
+    machine_id: str
+    boot_id: str
+    url: str
+    epoch: int  # grows with every start of that server
+    capacity: Capacity
+    load: Load | None
+    executors: tuple[str, ...]
+    drained: bool
+    heartbeat_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    key_id: int
+    name: str
+    role: str  # admin, user, viewer
+    prefix: str  # the first characters, for people to recognise it
+    created_at: float
+    last_used_at: float | None = None
+    expires_at: float | None = None
+    local: bool = False  # made by the server itself for this machine's CLI
+
+
+class Reader(Protocol):
+    """Reads inside one snapshot."""
+
+    # jobs
+    def job(self, ref: str | int) -> Job | None:
+        """By public id, by numeric id, or by the digits of a numeric id."""
+        ...
+
+    def jobs(self, chosen: JobFilter, *, limit: int = 50, cursor: str | None = None) -> JobPage: ...
+    def jobs_by_id(self, ids: Sequence[int]) -> list[Job]: ...
+    def count_by_status(self) -> dict[JobStatus, int]: ...
+    def dependencies(self, job_id: int) -> list[tuple[Dependency, str, JobStatus]]:
+        """Each with the public id and the present status of the job depended on."""
+        ...
+
+    def dependents(self, job_id: int) -> list[tuple[int, Dependency]]:
+        """Jobs that wait for this one: (their id, how)."""
+        ...
+
+    def events(
+        self, job_id: int | None = None, *, after: int = 0, limit: int = 1000
+    ) -> list[StoredEvent]: ...
+    def last_event_id(self) -> int: ...
+
+    # attempts
+    def attempt(self, attempt_id: str) -> Attempt | None: ...
+    def attempts(self, job_id: int) -> list[Attempt]:
+        """First attempt first."""
+        ...
+
+    def live_attempts(self, node_id: str | None = None) -> list[Attempt]:
+        """Those that have not ended."""
+        ...
+
+    # queue
+    def waiting_shapes(self) -> list[WaitingShape]:
+        """Shapes with at least one ready job. Its cost must not depend on how many jobs wait."""
+        ...
+
+    def ready_jobs(self, shape_id: int, limit: int) -> list[WaitingJob]:
+        """In queue order: queued_at, then id."""
+        ...
+
+    def shape_wait(self, shape_id: int) -> Reason | None: ...
+    def position(self, job: Job) -> int | None:
+        """1 for the next in order (priority, queued_at, id) among ready jobs; None if not ready."""
+        ...
+
+    def waiting_ahead(self, job: Job, limit: int) -> list[WaitingJob]:
+        """The ready jobs that come before this one in queue order, first come first."""
+        ...
+
+    def next_delayed(self) -> float | None:
+        """The earliest `not_before` of a waiting job that is not ready."""
+        ...
+
+    def active_attempts(self) -> list[ActiveAttempt]: ...
+
+    # machines
+    def nodes(self) -> list[Node]: ...
+    def fenced_gpus(self, machine_id: str) -> dict[str, str]:
+        """GPU uuid -> reason, as a person gave it."""
+        ...
+
+    # keys and settings
+    def keys(self) -> list[Key]: ...
+    def key_by_hash(self, digest: str) -> Key | None: ...
+    def flag(self, name: str) -> str | None: ...
+    def idempotent(self, key_id: int, key: str) -> tuple[str, str] | None:
+        """(hash of the body, stored answer) of a request made with this key."""
+        ...
+
+
+class Transaction(Reader, Protocol):
+    """Reads and writes inside one transaction."""
+
+    # jobs
+    def insert_jobs(self, jobs: Sequence[NewJob]) -> list[Job]:
+        """With one `job_submitted` event each."""
+        ...
+
+    def apply(self, move: Move) -> None:
+        """Change a status; StaleWrite when the job no longer has an expected one.
+
+        `move.changes` may hold any of: stage, progress, retry_count, charged, attempt_number, ready,
+        not_before, hold, queued_at, scheduled_at, started_at, completed_at.
+        """
+        ...
+
+    def update_job(
+        self,
+        job_id: int,
+        expect: frozenset[JobStatus],
+        event: Event | None = None,
+        **changes: Any,
+    ) -> None:
+        """Change anything but the status (also `reason`, `priority`); StaleWrite as above."""
+        ...
+
+    def delete_job(self, job_id: int) -> None:
+        """With its attempts, events, labels and dependencies."""
+        ...
+
+    def append_event(self, job_id: int | None, event: Event) -> int: ...
+    def wake_delayed(self, now: float) -> int:
+        """Make ready what waited for a time that has come; returns how many."""
+        ...
+
+    # attempts
+    def insert_attempt(self, attempt: Attempt) -> None:
+        """With its grants: one row per GPU share and port, unique over all servers of a machine."""
+        ...
+
+    def update_attempt(
+        self, attempt_id: str, expect: frozenset[AttemptStatus], **changes: Any
+    ) -> None:
+        """StaleWrite when its status is none of those expected."""
+        ...
+
+    def release_grants(self, attempt_id: str) -> None: ...
+
+    # queue
+    def set_shape_wait(self, shape_id: int, wait: Reason | None) -> None: ...
+
+    # machines
+    def put_node(self, node: Node) -> None:
+        """Insert or replace, except `drained`, which only `set_drained` changes."""
+        ...
+
+    def set_drained(self, node_id: str, drained: bool) -> bool: ...
+    def fence_gpu(self, machine_id: str, uuid: str, reason: str, at: float) -> None: ...
+    def unfence_gpu(self, machine_id: str, uuid: str) -> bool: ...
+
+    # keys and settings
+    def insert_key(self, key: Key, digest: str) -> Key: ...
+    def revoke_key(self, key_id: int) -> bool: ...
+    def touch_key(self, key_id: int, at: float) -> None: ...
+    def set_flag(self, name: str, value: str | None) -> None: ...
+    def put_idempotent(self, key_id: int, key: str, digest: str, answer: str, at: float) -> None: ...
+
+    # retention
+    def forget_idempotent(self, before: float) -> int: ...
+    def prune_shapes(self) -> int:
+        """Remove shapes no job refers to."""
+        ...
+
+
+class Store(Protocol):
+    """How a server reaches its state."""
+
+    shared: bool  # several servers may use it at once
+
+    def write(
+        self,
+        work: Callable[[Transaction], T],
+        *,
+        durable: bool = True,
+        exclusive: bool = False,
+    ) -> T:
+        """Run `work` in one transaction and return its value after the commit.
+
+        `work` may be run again after a conflict with another server: it must have no effects
+        outside the transaction.
+        """
+        ...
+
+    def write_soon(
+        self,
+        work: Callable[[Transaction], T],
+        *,
+        durable: bool = True,
+        exclusive: bool = False,
+    ) -> Future[T]:
+        """The same without waiting."""
+        ...
+
+    def read(self) -> AbstractContextManager[Reader]: ...
+    def subscribe(self, hear: Callable[[Sequence[StoredEvent]], None]) -> None:
+        """`hear` is called after each commit that appended events, by whichever server, from a
+        thread of the store: it must be quick and must not write."""
+        ...
+
+    def wake_others(self, topic: str) -> None:
+        """Tell the other servers of a shared store; nothing elsewhere. Topics: queue, stop."""
+        ...
+
+    def on_wake(self, hear: Callable[[str], None]) -> None: ...
+    def now(self) -> float:
+        """The clock that leases and heartbeats are judged by (a shared store's own)."""
+        ...
+
+    def backup(self, path: str) -> None:
+        """A consistent copy while running; only where `can_backup`."""
+        ...
+
+    def close(self) -> None: ...
+
+
