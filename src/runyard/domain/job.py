@@ -79,6 +79,30 @@ class JobSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Resources as a person asked for them; None takes the fair-share default."""
+
+    cpu_cores: float | None = None
+    memory_gb: float | None = None
+    gpu_count: float | None = None
+    gpu_type: str | None = None
+    port_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A valid request to run a job, before defaults. `spec.request` is filled in from `wanted`."""
+
+    spec: JobSpec
+    wanted: Wanted = Wanted()
+    priority: Priority = Priority.MEDIUM
+    max_retries: int | None = None
+    grace_s: float | None = None
+    depends_on: tuple[tuple[str, Literal["success", "end"]], ...] = ()  # public or numeric ids
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class NewJob:
     """A job about to be stored; `ref` is the public id (`job-...`)."""
 
@@ -89,6 +113,8 @@ class NewJob:
     submitted_at: float
     depends_on: tuple[Dependency, ...] = ()
     hold: bool = False
+    ready: bool = True
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
