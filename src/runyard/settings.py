@@ -1,0 +1,214 @@
+"""The one reader of the environment and of runyard.toml; everything else is given a Settings.
+
+Flags override the environment, which overrides the file, which overrides the defaults here.
+Standard library only: every client command reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from runyard.domain import errors
+
+DEFAULT_PORT = 8765
+CONFIG_NAME = "runyard.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One name each, the same in runyard.toml and, with RUNYARD_ before it, in the environment."""
+
+    data_dir: Path = Path("~/.runyard")
+    database_url: str = ""  # empty: SQLite in the data directory
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    allowed_hosts: tuple[str, ...] = ()  # further names this server may be called by
+    advertise_url: str = ""  # how other servers of a shared database reach this one
+    node_name: str = ""  # empty: the host name
+    executors: tuple[str, ...] = ("local",)
+    max_concurrent: int = 2
+    gpus: tuple[int, ...] | None = None  # indexes of the pool; None: all there are
+    gpu_lock_dir: Path = Path("/tmp/runyard-gpu-locks")
+    port_range: tuple[int, int] = (38000, 38199)  # both ends belong to it
+    resource_check_interval: float = 30.0
+    monitoring_interval: float = 10.0
+    history_size: int = 1000
+    reconcile_interval: float = 30.0
+    gate_cpu: float = 90.0
+    gate_memory: float = 85.0
+    gate_disk: float = 90.0
+    starvation_s: float = 600.0
+    stall_min_s: float = 600.0
+    max_retries: int = 3
+    retry_delays: tuple[float, ...] = (60.0, 300.0, 900.0)
+    grace_s: float = 40.0
+    leftover_grace_s: float = 2.0
+    log_cap_mb: int = 256
+    keep_days: float = 30.0
+    notify_retry_delays: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0)
+    max_body_mb: float = 8.0
+    on_shutdown: str = "stop"
+    log_level: str = "INFO"
+
+    @property
+    def store_url(self) -> str:
+        return self.database_url or f"sqlite:///{self.data_dir / 'runyard.db'}"
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+_CHOICES = {
+    "on_shutdown": ("keep", "stop"),
+    "log_level": ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
+}
+_PERCENT = ("gate_cpu", "gate_memory", "gate_disk")
+_NOT_NEGATIVE = (
+    "max_retries",
+    "grace_s",
+    "leftover_grace_s",
+    "starvation_s",
+    "history_size",
+)
+_POSITIVE = (
+    "max_concurrent",
+    "resource_check_interval",
+    "monitoring_interval",
+    "reconcile_interval",
+    "log_cap_mb",
+    "keep_days",
+    "max_body_mb",
+)
+
+
+def load(overrides: Mapping[str, object] | None = None) -> Settings:
+    """Settings from flags, environment and file; BadSettings names what is wrong and why."""
+    given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    config = given.pop("config", None) or os.environ.get("RUNYARD_CONFIG")
+    environment = {
+        name: value
+        for name in _names()
+        if (value := os.environ.get(f"RUNYARD_{name.upper()}")) is not None
+    }
+    data_dir = _path(given.get("data_dir") or environment.get("data_dir") or Settings.data_dir)
+    merged: dict[str, object] = {**_file(config, data_dir), **environment, **given}
+    values = {name: _convert(name, value) for name, value in merged.items()}
+    settings = replace(Settings(data_dir=data_dir), **values)
+    _check(settings)
+    return settings
+
+
+def client_target(data_dir: str | os.PathLike[str] | None = None) -> tuple[str, str]:
+    """(URL, key) a client should use: RUNYARD_URL and RUNYARD_API_KEY, else what the local server
+    left in its data directory, else the default address without a key."""
+    folder = _path(data_dir or os.environ.get("RUNYARD_DATA_DIR") or Settings.data_dir)
+    url = os.environ.get("RUNYARD_URL") or _local_url(folder)
+    key = os.environ.get("RUNYARD_API_KEY") or _read(folder / "admin.key").strip()
+    return url, key
+
+
+def _local_url(folder: Path) -> str:
+    try:
+        return str(json.loads(_read(folder / "server.json"))["url"])
+    except (ValueError, KeyError, TypeError):
+        return f"http://127.0.0.1:{DEFAULT_PORT}"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _names() -> list[str]:
+    return [field.name for field in fields(Settings)]
+
+
+def _file(config: object, data_dir: Path) -> dict[str, object]:
+    path = _path(config) if config else data_dir / CONFIG_NAME
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        if config:
+            raise errors.BadSettings(name="config", why=f"there is no file {path}") from None
+        return {}
+    except OSError as error:
+        raise errors.BadSettings(name="config", why=f"{path}: {error.strerror}") from error
+    try:
+        found = tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise errors.BadSettings(name="config", why=f"{path}: {error}") from error
+    for name in found:
+        if name not in _names():
+            raise errors.BadSettings(name=name, why=f"{path} names no setting of Runyard")
+    return found
+
+
+def _path(value: object) -> Path:
+    return Path(os.path.abspath(os.path.expanduser(str(value))))
+
+
+def _convert(name: str, value: object) -> Any:
+    try:
+        return _CONVERTERS[str(_HINTS[name])](value)
+    except (TypeError, ValueError) as error:
+        raise errors.BadSettings(name=name, why=f"{value!r}: {error}") from error
+
+
+def _items(value: object) -> list[object]:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _port_range(value: object) -> tuple[int, int]:
+    parts = value.split("-") if isinstance(value, str) else _items(value)
+    first, last = (int(str(part)) for part in parts)
+    if not 0 < first <= last < 65536:
+        raise ValueError("a range of ports such as 38000-38199 is wanted")
+    return first, last
+
+
+_HINTS = get_type_hints(Settings)
+_CONVERTERS: dict[str, Any] = {
+    str(Path): _path,
+    str(str): str,
+    str(int): lambda value: int(str(value)),
+    str(float): lambda value: float(str(value)),
+    str(_HINTS["executors"]): lambda value: tuple(str(item) for item in _items(value)),
+    str(_HINTS["retry_delays"]): lambda value: tuple(float(str(item)) for item in _items(value)),
+    str(_HINTS["gpus"]): lambda value: tuple(int(str(item)) for item in _items(value)),
+    str(_HINTS["port_range"]): _port_range,
+}
+
+
+def _check(settings: Settings) -> None:
+    for name, choices in _CHOICES.items():
+        if getattr(settings, name) not in choices:
+            raise errors.BadSettings(name=name, why=f"one of {', '.join(choices)} is wanted")
+    for name in _PERCENT:
+        if not 0 < getattr(settings, name) <= 100:
+            raise errors.BadSettings(name=name, why="a percentage up to 100 (100 = off) is wanted")
+    for name in _NOT_NEGATIVE:
+        if getattr(settings, name) < 0:
+            raise errors.BadSettings(name=name, why="it cannot be negative")
+    for name in _POSITIVE:
+        if getattr(settings, name) <= 0:
+            raise errors.BadSettings(name=name, why="it must be above zero")
+    if not 0 <= settings.port < 65536:
+        raise errors.BadSettings(name="port", why="a port is a number from 0 to 65535")
+    if any(delay < 0 for delay in settings.retry_delays) or not settings.retry_delays:
+        raise errors.BadSettings(name="retry_delays", why="at least one delay, none negative")
+    if not settings.store_url.startswith(("sqlite:///", "postgresql://")):
+        raise errors.BadSettings(
+            name="database_url", why="sqlite:///PATH or postgresql://USER@HOST/NAME is wanted"
+        )
