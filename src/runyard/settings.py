@@ -18,13 +18,14 @@ from runyard.domain import errors
 
 DEFAULT_PORT = 8765
 CONFIG_NAME = "runyard.toml"
+DEFAULT_DATA_DIR = "~/.runyard"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """One name each, the same in runyard.toml and, with RUNYARD_ before it, in the environment."""
 
-    data_dir: Path = Path("~/.runyard")
+    data_dir: Path = Path(DEFAULT_DATA_DIR)
     database_url: str = ""  # empty: SQLite in the data directory
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
@@ -98,7 +99,7 @@ def load(overrides: Mapping[str, object] | None = None) -> Settings:
         for name in _names()
         if (value := os.environ.get(f"RUNYARD_{name.upper()}")) is not None
     }
-    data_dir = _path(given.get("data_dir") or environment.get("data_dir") or Settings.data_dir)
+    data_dir = _path(given.get("data_dir") or environment.get("data_dir") or DEFAULT_DATA_DIR)
     merged: dict[str, object] = {**_file(config, data_dir), **environment, **given}
     values = {name: _convert(name, value) for name, value in merged.items()}
     settings = replace(Settings(data_dir=data_dir), **values)
@@ -109,7 +110,7 @@ def load(overrides: Mapping[str, object] | None = None) -> Settings:
 def client_target(data_dir: str | os.PathLike[str] | None = None) -> tuple[str, str]:
     """(URL, key) a client should use: RUNYARD_URL and RUNYARD_API_KEY, else what the local server
     left in its data directory, else the default address without a key."""
-    folder = _path(data_dir or os.environ.get("RUNYARD_DATA_DIR") or Settings.data_dir)
+    folder = _path(data_dir or os.environ.get("RUNYARD_DATA_DIR") or DEFAULT_DATA_DIR)
     url = os.environ.get("RUNYARD_URL") or _local_url(folder)
     key = os.environ.get("RUNYARD_API_KEY") or _read(folder / "admin.key").strip()
     return url, key
