@@ -1,0 +1,80 @@
+# One command per chore. Assumed: Python >= 3.11, make, and a reachable package index.
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-slow check bench requirements fmt clean lock
+
+PYTHON ?= $(shell scripts/find-python)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet
+RUN_READY := $(VENV)/.ready-to-run
+TEST_READY := $(VENV)/.ready-to-test
+OUTCOMES := build/outcomes
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+PYTEST := $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+help:
+	@echo "make run           set up, start the server and a demo job, print the address"
+	@echo "make test          set up and run every test that is not slow"
+	@echo "make test-slow     the rest"
+	@echo "make check         format, lint, types, import contracts, documents"
+	@echo "make bench         measure speed against floors and the peers that are installed"
+	@echo "make requirements  each requirement, its tests, and how they ended"
+	@echo "make setup fmt lock clean"
+
+# Files, not phony: what is there already is not done again.
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; none was found on the PATH" >&2; exit 1; }
+	"$(PYTHON)" -m venv $(VENV) || { echo "the venv module is missing; on Debian: apt-get install python3-venv" >&2; exit 1; }
+
+$(RUN_READY): requirements.lock requirements-build.lock pyproject.toml | $(VENV)/bin/python
+	$(PIP) --require-hashes -r requirements-build.lock
+	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(TEST_READY): requirements-dev.lock scripts/system-packages $(RUN_READY)
+	$(PIP) --require-hashes -r requirements-dev.lock
+	scripts/system-packages
+	@touch $@
+
+setup: $(TEST_READY)
+
+run: $(RUN_READY)
+	@exec $(BIN)/python scripts/run.py $(RUN_ARGS)
+
+# Exit status 5 of pytest means that the selection is empty, which is no failure here.
+test: $(TEST_READY)
+	$(PYTEST) -m "not slow and not serial" -n $(JOBS) --dist loadgroup --outcomes $(OUTCOMES)/test.json
+	$(PYTEST) -m "serial and not slow" --outcomes $(OUTCOMES)/test-serial.json || test $$? -eq 5
+
+test-slow: $(TEST_READY)
+	$(PYTEST) -m slow --outcomes $(OUTCOMES)/test-slow.json || test $$? -eq 5
+
+check: $(TEST_READY)
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
+	$(PYTEST) -q tests/architecture
+
+requirements: $(TEST_READY)
+	@$(BIN)/python scripts/requirements_table.py $(OUTCOMES)
+
+bench: $(RUN_READY)
+	$(BIN)/python benchmarks/run_all.py $(BENCH_ARGS)
+
+fmt: $(TEST_READY)
+	$(BIN)/ruff check --quiet --fix-only .
+	$(BIN)/ruff format .
+
+# Pins every package with its hashes and without naming an index, so that any mirror serves.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+lock: $(RUN_READY)
+	test -x $(BIN)/uv || $(PIP) uv
+	$(LOCK) --group build -o requirements-build.lock
+	$(LOCK) pyproject.toml --extra postgres -c requirements-build.lock -o requirements.lock
+	$(LOCK) pyproject.toml --extra postgres --extra dev -c requirements.lock -c requirements-build.lock -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
