@@ -2,6 +2,8 @@
 
 RunyardError
 +- BadRequest             400/422: what was asked is wrong
+|  +- BadJson               bad_json              the body is not JSON in UTF-8
+|  +- InvalidRequest        invalid_request       parameters that do not fit, each with its reason
 |  +- InvalidJob            invalid_job           fields that do not fit, each with its reason
 |  +- UnknownField          unknown_field         with the nearest right name
 |  +- JobTypeNotAvailable   job_type_not_available
@@ -10,6 +12,7 @@ RunyardError
 |  +- UnknownDataset        unknown_dataset
 +- NotFound               404
 |  +- JobNotFound           job_not_found
++- MethodNotAllowed       405  method_not_allowed
 +- Conflict               409: what was asked does not fit the state it is in
 |  +- IllegalMove           illegal_move
 |  +- StaleWrite            stale_write           somebody else changed it first
@@ -18,6 +21,8 @@ RunyardError
 |  +- IdempotencyConflict   idempotency_conflict
 +- Unauthenticated        401  unauthenticated
 +- Forbidden              403  forbidden
++- WrongHost              421  wrong_host            called by a name that is not this server's
++- WrongOrigin            403  wrong_origin          a web page of another site asked
 +- TooManyFailedLogins    429  too_many_failed_logins
 +- TooLarge               413  too_large
 +- Unavailable            503: the server cannot do it now
@@ -62,6 +67,19 @@ class BadRequest(RunyardError):
     code = "bad_request"
     status = 400
     text = "The request cannot be understood."
+
+
+class BadJson(BadRequest):
+    code = "bad_json"
+    text = "The body is not valid JSON in UTF-8: {why}."
+
+
+class InvalidRequest(BadRequest):
+    """params: fields, a list of {field, code, message}."""
+
+    code = "invalid_request"
+    status = 422
+    text = "The request is not valid."
 
 
 class InvalidJob(BadRequest):
@@ -115,6 +133,12 @@ class JobNotFound(NotFound):
     text = "There is no job {job}."
 
 
+class MethodNotAllowed(RunyardError):
+    code = "method_not_allowed"
+    status = 405
+    text = "{method} is not possible here."
+
+
 class Conflict(RunyardError):
     code = "conflict"
     status = 409
@@ -156,6 +180,21 @@ class Forbidden(RunyardError):
     code = "forbidden"
     status = 403
     text = "Key '{name}' (role {role}) may not do this."
+
+
+class WrongHost(RunyardError):
+    code = "wrong_host"
+    status = 421
+    text = (
+        "This server does not go by the name '{host}'. "
+        "Add the name to allowed_hosts if it should."
+    )
+
+
+class WrongOrigin(RunyardError):
+    code = "wrong_origin"
+    status = 403
+    text = "A web page of {origin} may not do this."
 
 
 class TooManyFailedLogins(RunyardError):
