@@ -17,14 +17,18 @@ DOCUMENTED = re.compile(r"^\| (R\d+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
 def documented_rows(text: str) -> dict[str, tuple[str, str]]:
     """Row -> (requirement, release), as docs/requirements.md has them."""
-    return {row: (text_.strip(), release.strip()) for row, text_, release in DOCUMENTED.findall(text)}
+    return {
+        row: (text_.strip(), release.strip()) for row, text_, release in DOCUMENTED.findall(text)
+    }
 
 
 def tests_naming_rows(folder: Path) -> Iterator[tuple[str, str]]:
     """(row, node id) for every test function whose docstring names the row."""
     for path in sorted(folder.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(
+                "test_"
+            ):
                 for row in sorted(set(ROW.findall(ast.get_docstring(node) or ""))):
                     yield row, f"{path.relative_to(ROOT)}::{node.name}"
 
@@ -51,7 +55,9 @@ def main() -> int:
     tests = defaultdict(list)
     for row, test in tests_naming_rows(ROOT / "tests"):
         tests[row].append(test)
-    outcomes = recorded_outcomes(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build/outcomes")
+    outcomes = recorded_outcomes(
+        Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build/outcomes"
+    )
     failed = missing = 0
     for row, (text, release) in rows.items():
         print(f"{row:4} {release:8} {text[:100]}")
