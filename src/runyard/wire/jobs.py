@@ -1,0 +1,270 @@
+"""A job as it is asked for over HTTP or in a job file, and how it becomes a Submission."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from runyard.domain import errors, job
+from runyard.wire import job_fields
+from runyard.wire import job_types as types
+
+# Kept with the job as they were sent, for releases that can do what they ask for.
+KEPT_FIELDS = (
+    "prefetch",
+    "checkpoint",
+    "services",
+    "notify",
+    "recovery",
+    "lease_s",
+    "on_lease_lost",
+    "distributed",
+    "tty",
+    "isolation",
+)
+# What a job would miss if nobody told the person that this release does not act on it.
+NOT_YET_HONOURED = tuple(name for name in KEPT_FIELDS if name not in ("on_lease_lost",))
+
+
+class ArrayElement(BaseModel):
+    """Which element of a job array this is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    array_id: types.ShortText
+    index: Annotated[int, types.NotBool, Field(ge=0, le=10_000_000)]
+    limit: Annotated[int, types.NotBool, Field(ge=0, le=1_000_000)] = 0
+
+
+class JobSubmission(BaseModel):
+    """One job to run. A field that is left out or null takes its default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="JobSubmission")
+
+    command: types.Command
+    name: types.Name | None = None
+    description: types.Description | None = None
+    job_type: Annotated[job.JobType, types.Lowered] | None = None
+    working_dir: types.AbsolutePath | None = None
+    env_vars: types.EnvVars | None = None
+    base_env: types.BaseEnv | None = None
+    image: types.ShortText | None = None
+    executor: Annotated[Literal["auto", "local", "docker", "ray"], types.Lowered] | None = None
+    cpu_cores: types.CpuCores | None = None
+    memory_gb: types.MemoryGb | None = None
+    gpu_count: types.GpuCount | None = None
+    gpu_type: types.ShortText | None = None
+    ports: types.Ports | None = None
+    priority: Annotated[job.Priority, types.Lowered] | None = None
+    max_retries: Annotated[int, types.NotBool, Field(ge=0, le=100)] | None = None
+    retry_delays: Annotated[list[types.Delay], Field(max_length=100)] | None = None
+    depends_on: types.DependsOn | None = None
+    labels: types.Labels | None = None
+    customer_id: Literal[1] | None = None
+    workspace_id: Literal[1] | None = None
+    dataset_ids: Annotated[list[types.DatasetId], Field(max_length=1000)] | None = None
+    output_path: types.Path | None = None
+    params: types.Params | None = None
+    timeout_s: types.Seconds | None = None
+    grace_s: types.Grace | None = None
+    hold: bool | None = None
+    array: ArrayElement | None = None
+    prefetch: types.Prefetch | None = None
+    checkpoint: types.KeptObject | None = None
+    services: types.KeptObjects | None = None
+    notify: types.KeptObjects | None = None
+    recovery: types.KeptObject | None = None
+    lease_s: types.Seconds | None = None
+    on_lease_lost: Literal["cancel", "keep"] | None = None
+    distributed: types.KeptObject | None = None
+    tty: bool | None = None
+    isolation: types.Kept | None = None
+
+    def to_submission(self) -> job.Submission:
+        ports = self.ports if self.ports is not None else 0
+        port_names = () if isinstance(ports, int) else tuple(ports)
+        return job.Submission(
+            spec=self._spec(port_names),
+            wanted=job.Wanted(
+                cpu_cores=self.cpu_cores,
+                memory_gb=self.memory_gb,
+                gpu_count=self.gpu_count,
+                gpu_type=self.gpu_type,
+                port_count=ports if isinstance(ports, int) else len(port_names),
+            ),
+            priority=self.priority or job.Priority.MEDIUM,
+            max_retries=self.max_retries,
+            grace_s=self.grace_s,
+            depends_on=self.depends_on or (),
+            hold=bool(self.hold),
+        )
+
+    def _spec(self, port_names: tuple[str, ...]) -> job.JobSpec:
+        # The engine fills in max_retries, grace_s and the request: it knows the defaults.
+        array = self.array
+        place = job.ArrayPlace(array.array_id, array.index, array.limit) if array else None
+        return job.JobSpec(
+            name=self.name or job_fields.default_name(self.command),
+            command=self.command,
+            description=self.description or "",
+            working_dir=self.working_dir,
+            env_vars=self.env_vars or {},
+            base_env=self.base_env or {},
+            image=self.image,
+            executor=self.executor or "auto",
+            port_names=port_names,
+            retry_delays=tuple(self.retry_delays) if self.retry_delays is not None else None,
+            dataset_ids=tuple(self.dataset_ids or ()),
+            output_path=self.output_path,
+            params=self.params or {},
+            labels=self.labels or {},
+            timeout_s=self.timeout_s,
+            array=place,
+            extra={
+                name: value
+                for name in KEPT_FIELDS
+                if (value := getattr(self, name)) not in (None, [], {})
+            },
+        )
+
+    def warnings(self) -> list[dict[str, Any]]:
+        """What was accepted and kept, but changes nothing in this release."""
+        return [
+            {"code": "not_yet_honoured", "params": {"field": name}}
+            for name in NOT_YET_HONOURED
+            if getattr(self, name) not in (None, [], {}, False)
+        ]
+
+
+FIELDS = tuple(JobSubmission.model_fields)
+
+
+def read_job(body: Any, where: str = "") -> JobSubmission:
+    """The job in a parsed body; UnknownField, InvalidJob or JobTypeNotAvailable say what is wrong
+    with it. `where` is put before the names of fields (`jobs[3].`)."""
+    if not isinstance(body, Mapping):
+        raise errors.InvalidJob(
+            "A job is a JSON object.",
+            fields=[
+                {"field": where.rstrip("."), "code": "wrong_type", "message": "must be an object"}
+            ],
+        )
+    try:
+        asked = JobSubmission.model_validate(body)
+    except ValidationError as error:
+        raise _refusal(error.errors(include_url=False, include_input=False), where) from None
+    if asked.job_type not in (None, job.JobType.SINGLE):
+        raise errors.JobTypeNotAvailable(job_type=asked.job_type.value)
+    for ref, _ in asked.depends_on or ():
+        if not job_fields.is_job_ref(ref):
+            raise errors.UnknownDependency(job=ref)
+    if asked.image is not None and asked.executor == "local":
+        raise _invalid([_field(where + "executor", "image_needs_container", _IMAGE_AND_LOCAL)])
+    return asked
+
+
+_IMAGE_AND_LOCAL = "a job with an image never runs outside it: use auto or docker"
+
+
+def _refusal(found: Sequence[ErrorDetails], where: str) -> errors.BadRequest:
+    unknown = [error for error in found if error["type"] == "extra_forbidden"]
+    if unknown:
+        return _unknown_field(unknown, where)
+    return _invalid([_problem(error, where) for error in found])
+
+
+def _unknown_field(found: Sequence[ErrorDetails], where: str) -> errors.UnknownField:
+    fields = []
+    for error in found:
+        *above, name = error["loc"]
+        names = tuple(ArrayElement.model_fields) if above else FIELDS
+        near = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
+        nearest = _ELSEWHERE.get(str(name).lower()) or (near[0] if near else None)
+        fields.append({"field": where + _dotted(error["loc"]), "nearest": nearest})
+    first = fields[0]
+    message = f"There is no field '{first['field']}'."
+    if first["nearest"]:
+        message += f" Did you mean '{first['nearest']}'?"
+    return errors.UnknownField(message, **first, fields=fields)
+
+
+# Names that mean the same in other schedulers' job files but look too different to be near.
+_ELSEWHERE = {
+    "env": "env_vars",
+    "envs": "env_vars",
+    "environment": "env_vars",
+    "cmd": "command",
+    "run": "command",
+    "entrypoint": "command",
+    "script": "command",
+    "workdir": "working_dir",
+    "cwd": "working_dir",
+    "cpus": "cpu_cores",
+    "num_cpus": "cpu_cores",
+    "mem": "memory_gb",
+    "memory": "memory_gb",
+    "gpus": "gpu_count",
+    "num_gpus": "gpu_count",
+    "time": "timeout_s",
+    "time_limit": "timeout_s",
+    "timeout": "timeout_s",
+    "tags": "labels",
+    "dependencies": "depends_on",
+    "retries": "max_retries",
+    "type": "job_type",
+    "container": "image",
+}
+
+
+def _invalid(fields: list[dict[str, str]]) -> errors.InvalidJob:
+    said = "; ".join(f"{field['field']}: {field['message']}" for field in fields[:5])
+    return errors.InvalidJob(f"The job is not valid. {said}.", fields=fields)
+
+
+def _problem(error: ErrorDetails, where: str) -> dict[str, str]:
+    kind, context = error["type"], error.get("ctx", {})
+    field = where + _dotted(error["loc"])
+    code, words = _WORDS.get(kind, ("", ""))
+    if code:
+        return _field(field, code, words.format_map(context))
+    if kind != "wrong_type" and kind.endswith(("_type", "_parsing", "_from_float")):
+        return _field(field, "wrong_type", f"must be {_kind_of(kind)}")
+    return _field(field, kind, error["msg"])
+
+
+_WORDS = {
+    "missing": ("missing", "is needed"),
+    "greater_than": ("out_of_range", "must be above {gt}"),
+    "greater_than_equal": ("out_of_range", "must be at least {ge}"),
+    "less_than": ("out_of_range", "must be below {lt}"),
+    "less_than_equal": ("out_of_range", "must be at most {le}"),
+    "finite_number": ("out_of_range", "must be a finite number"),
+    "enum": ("bad_value", "must be {expected}"),
+    "literal_error": ("bad_value", "must be {expected}"),
+    "too_long": ("out_of_range", "has more than {max_length} entries"),
+}
+
+
+def _kind_of(kind: str) -> str:
+    words = {
+        "int": "a whole number",
+        "float": "a number",
+        "bool": "true or false",
+        "list": "a list",
+    }
+    return words.get(kind.split("_")[0], "of another type")
+
+
+def _field(field: str, code: str, message: str) -> dict[str, str]:
+    return {"field": field, "code": code, "message": message}
+
+
+def _dotted(place: tuple[int | str, ...]) -> str:
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
