@@ -12,6 +12,8 @@ from runyard.domain.resources import Gpu, Load
 class GpuProcess:
     pid: int
     memory_mb: int
+    user: str = ""
+    name: str = ""
 
 
 class MachineProbe(Protocol):
