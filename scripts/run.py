@@ -55,17 +55,22 @@ def main(arguments: list[str]) -> int:
     folder = data_dir(arguments)
     url = address_of(folder, server)
     if url is None:
+        if server.poll() is None:
+            print(f"The server did not answer within {START_LIMIT_S:.0f} s.", file=sys.stderr)
+            server.terminate()
         return server.wait() or 1
-    environment = {**os.environ, "RUNYARD_URL": url, "RUNYARD_DATA_DIR": str(folder)}
-    demo = subprocess.run(
-        [RUNYARD, "demo"], env=environment, stdin=subprocess.DEVNULL, check=False
-    )
-    if demo.returncode != 0 and server.poll() is None:
-        print(f"The demo job could not be started (exit {demo.returncode}); the server runs on.")
     command = os.path.relpath(RUNYARD)
     print(f"\nRunyard is up at {url}. In another terminal:")
     print(f"    {command} ls\n    {command} run -- python3 your_training.py")
-    print("Ctrl-C ends the server and its jobs.", flush=True)
+    print("Ctrl-C ends the server and its jobs. A demo job:\n", flush=True)
+    environment = {**os.environ, "RUNYARD_URL": url, "RUNYARD_DATA_DIR": str(folder)}
+    # The demo follows its job to the end, which comes early when the server is stopped.
+    demo = [RUNYARD, "demo"]
+    subprocess.Popen(
+        demo, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
+    ).wait()
+    if server.poll() is None:
+        print(f"\nThe demo is over; the server runs on at {url} until Ctrl-C.", flush=True)
     return server.wait()
 
 

@@ -19,9 +19,20 @@ SHARED = {
     "runyard.probes.base",
     "runyard.executors.log_file",
 }
-HEAVY = set(
-    "alembic asyncio fastapi loguru psutil pydantic pynvml rich sqlalchemy ssl typer uvicorn".split()
-)
+HEAVY = {
+    "alembic",
+    "asyncio",
+    "fastapi",
+    "loguru",
+    "psutil",
+    "pydantic",
+    "pynvml",
+    "rich",
+    "sqlalchemy",
+    "ssl",
+    "starlette",
+    "uvicorn",
+}
 SERVER_SIDE = {
     "runyard.server",
     "runyard.engine",
