@@ -1,88 +1,134 @@
-"""The yard: everything people can ask of a running server. The API and the embedding classes use it.
+"""The yard: everything people can ask of a running server, and the loops that keep it going.
 
 Synchronous; every call may touch the store. Errors are those of domain/errors.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
-from runyard.domain.events import StoredEvent
+from runyard import __version__
+from runyard.domain import errors, events, states
+from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Job, Priority, Submission
-from runyard.domain.reasons import Reason
-from runyard.engine.hub import Hub
-from runyard.stores.base import JobFilter, JobPage, Key, Node
+from runyard.domain.states import AttemptStatus, JobStatus
+from runyard.engine import explaining, story
+from runyard.engine.actor import SYSTEM, Actor
+from runyard.engine.commands import Commands, find
+from runyard.engine.ending import Ender
+from runyard.engine.gpu_return import GpuReturn
+from runyard.engine.keys import Keys
+from runyard.engine.launching import Launcher
+from runyard.engine.loop import Loop
+from runyard.engine.machines import GpuView, Machines
+from runyard.engine.news import NewsDesk
+from runyard.engine.parts import Parts
+from runyard.engine.placing import PAUSED_FLAG, Placer
+from runyard.engine.reconcile import Found, Reconciler
+from runyard.engine.retention import Retention
+from runyard.engine.submitting import Idempotency, Submitter
+from runyard.engine.views import JobView, QueueStatus, Views
+from runyard.stores.base import JobFilter, JobPage, Key, Node, Transaction
 
-
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """Who asks: a key. Role user acts on its own jobs, viewer only reads, admin may do all."""
-
-    name: str
-    role: str  # admin, user, viewer
-    key_id: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Idempotency:
-    key: str
-    digest: str  # hash of the body
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Why a job waits, its place, and when it may start."""
-
-    reason: Reason
-    position: int | None
-    est_start_low: float | None
-    est_start_high: float | None
-    blockers: tuple[str, ...]  # public ids
-
-
-@dataclass(frozen=True, slots=True)
-class JobView:
-    """A job with what is worked out when it is read."""
-
-    job: Job
-    reason: Reason | None  # the job's own, or its shape's while it is ready and waits
-    attempt: Attempt | None  # the newest
-    depends_on: tuple[tuple[str, str], ...]  # (public id, on)
-    wait: Wait | None
-
-
-@dataclass(frozen=True, slots=True)
-class QueueStatus:
-    dispatching: bool
-    max_concurrent: int
-    counts: dict[str, int]  # jobs by status
-    waiting: tuple[JobView, ...]  # first in order, at most `limit`
-    running: tuple[JobView, ...]
-    gates: tuple[dict[str, Any], ...]  # {name, value, limit, closed}
-
-
-@dataclass(frozen=True, slots=True)
-class GpuView:
-    node_id: str
-    index: int
-    uuid: str
-    name: str
-    memory_mb: int
-    used_mb: int | None
-    group: str
-    fenced: bool
-    fence_reason: str | None
-    locked_by_other_server: bool
-    holders: tuple[dict[str, Any], ...]  # processes that are not ours
-    jobs: tuple[dict[str, Any], ...]  # {job_id, attempt_id, share}
+_MEASURE_S = 5.0
+_HEARTBEAT_S = 15.0
+_RETENTION_S = 3600.0
+_SHUTDOWN_SLACK_S = 20.0
 
 
 class Yard:
-    hub: Hub
+    def __init__(self, parts: Parts, owner_of: Callable[[int], str | None]) -> None:
+        self._parts = parts
+        self.hub = parts.hub
+        self.settings = parts.settings
+        self._placer = Placer(parts)
+        gpu_return = GpuReturn(parts, owner_of)
+        self._gpu_return = gpu_return
+        self._launcher = Launcher(parts, gpu_return.remember)
+        self._submitter = Submitter(parts, self._placer, self._launcher, self._wake_scheduling)
+        self._commands = Commands(parts)
+        self._views = Views(parts)
+        self._machines = Machines(parts)
+        self._ender = Ender(parts, self._placer)
+        self._reconciler = Reconciler(parts, self._ender, self._commands, self._launcher)
+        self._news = NewsDesk(
+            self._ender, self._launcher, gpu_return, lambda: self._reconciling.wake()
+        )
+        self._retention = Retention(parts)
+        self.key_ring = Keys(parts)
+        self._scheduling = Loop(
+            "scheduling", self._schedule, parts.settings.resource_check_interval
+        )
+        self._measuring = Loop("measuring", self._measure, _MEASURE_S)
+        self._reconciling = Loop("reconciling", self._reconcile, parts.settings.reconcile_interval)
+        self._retaining = Loop("retention", self._retain, _RETENTION_S)
+        self._heartbeat_due = 0.0
+        self._first_reconcile = True
+        self._first_retain = True
+        self.running = False
+
+    # life
+
+    def open(self) -> Found:
+        """Adopt what lives, then begin to place jobs."""
+        parts = self._parts
+        parts.store.subscribe(parts.hub.publish)
+        parts.machine.refresh()
+        self._machines.register(epoch_grows=True)
+        self._news.start()
+        for executor in parts.executors.values():
+            executor.open(self._news.hear)
+        found = self._reconciler.adopt()
+        parts.store.on_wake(self._woken)
+        for loop in (self._scheduling, self._measuring, self._reconciling, self._retaining):
+            loop.start()
+        self.running = True
+        return found
+
+    def close(self, *, keep: bool) -> None:
+        """Stop placing; with keep=False end every attempt of this node first (see `stop_all`)."""
+        self.running = False
+        self._placer.stopping = True
+        for loop in (self._scheduling, self._measuring, self._reconciling, self._retaining):
+            loop.stop()
+        self._gpu_return.stopping = True
+        for executor in self._parts.executors.values():
+            executor.close(keep=keep)
+        self._news.stop()
+        self.hub.close()
+
+    def stop_dispatching(self) -> None:
+        """No new start from now on; for a shutdown, so it does not outlive this server."""
+        self._placer.stopping = True
+
+    def stop_all(self, *, force: bool = False) -> list[str]:
+        """Ask every attempt of this node to end, because of a shutdown; their job ids."""
+        with self._parts.store.read() as reader:
+            attempts = reader.live_attempts(self._parts.node_id)
+            jobs = reader.jobs_by_id([attempt.job_id for attempt in attempts])
+        for job in jobs:
+            try:
+                self._commands.cancel(job.ref, SYSTEM, force=force, cause="shutdown")
+            except errors.Conflict:
+                continue  # it ended by itself just now
+        return [job.ref for job in jobs]
+
+    def live_count(self) -> int:
+        with self._parts.store.read() as reader:
+            return len(reader.live_attempts(self._parts.node_id))
+
+    def longest_grace(self) -> float:
+        """How long `stop_all` may take at most."""
+        with self._parts.store.read() as reader:
+            attempts = reader.live_attempts(self._parts.node_id)
+            jobs = reader.jobs_by_id([attempt.job_id for attempt in attempts])
+        return max((job.spec.grace_s for job in jobs), default=0.0) + _SHUTDOWN_SLACK_S
 
     # jobs
+
     def submit(
         self,
         submissions: Sequence[Submission],
@@ -90,106 +136,244 @@ class Yard:
         idempotency: Idempotency | None = None,
     ) -> list[Job]:
         """All or none. A repeated idempotency key answers with the jobs of the first request."""
-        raise NotImplementedError
+        if self._placer.stopping:
+            raise errors.ShuttingDown()
+        return self._submitter.submit(submissions, actor, idempotency)
+
+    def submit_soon(
+        self,
+        submissions: Sequence[Submission],
+        actor: Actor,
+        idempotency: Idempotency | None = None,
+    ) -> Future[list[Job]]:
+        """The same without waiting for the commit."""
+        if self._placer.stopping:
+            raise errors.ShuttingDown()
+        return self._submitter.submit_soon(submissions, actor, idempotency)
 
     def job(self, ref: str) -> JobView:
-        raise NotImplementedError
+        return self._views.job(ref)
 
-    def jobs(self, chosen: JobFilter, limit: int, cursor: str | None) -> tuple[JobPage, list[JobView]]:
+    def jobs(
+        self, chosen: JobFilter, limit: int, cursor: str | None
+    ) -> tuple[JobPage, list[JobView]]:
         """The views of a page hold reason and attempt, but no position and no estimate."""
-        raise NotImplementedError
+        return self._views.jobs(chosen, limit, cursor)
 
     def attempts(self, ref: str) -> list[Attempt]:
-        raise NotImplementedError
+        with self._parts.store.read() as reader:
+            return reader.attempts(find(reader, ref).id)
 
     def events(self, ref: str, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
-        raise NotImplementedError
+        with self._parts.store.read() as reader:
+            return reader.events(find(reader, ref).id, after=after, limit=limit)
 
     def receipt(self, ref: str) -> dict[str, Any]:
-        """Of the newest attempt that ended; NotFound before."""
-        raise NotImplementedError
+        """Of the newest attempt that ended; of a job cancelled before starting, that it held
+        nothing. NotFound before the end."""
+        with self._parts.store.read() as reader:
+            job = find(reader, ref)
+            ended = [a for a in reader.attempts(job.id) if a.receipt is not None]
+            if ended:
+                return dict(ended[-1].receipt or {})
+            if job.status is JobStatus.CANCELLED:
+                return explaining.empty_receipt(job)
+        raise errors.NotFound(f"Job {job.ref} has no receipt yet: it has not ended.", job=job.ref)
 
     def explain(self, ref: str) -> dict[str, Any]:
-        """Waiting: reason, place, blockers. Ended: reason, cause, proving log lines."""
-        raise NotImplementedError
+        """Waiting: reason, place, blockers. Ended: reason, cause, the last lines of its log."""
+        view = self._views.job(ref)
+        path, _ = self.log_path(ref) if view.attempt else ("", True)
+        return explaining.explain(view, path)
 
     def cancel(self, ref: str, actor: Actor, *, force: bool = False) -> Job:
         """Ask for the end and return the job as it is then: cancelled, or cancelling. Asking again
         is no error; AlreadyEnded when it completed or failed."""
-        raise NotImplementedError
+        job = self._commands.cancel(ref, actor, force=force)
+        self._wake_scheduling()
+        return job
 
     def retry(self, ref: str, actor: Actor, *, fresh: bool = False) -> Job:
-        raise NotImplementedError
+        return self._and_wake(self._commands.retry(ref, actor, fresh=fresh))
 
     def hold(self, ref: str, actor: Actor) -> Job:
-        raise NotImplementedError
+        return self._commands.hold(ref, actor)
 
     def release(self, ref: str, actor: Actor) -> Job:
-        raise NotImplementedError
+        return self._and_wake(self._commands.release(ref, actor))
 
     def enqueue(self, ref: str, actor: Actor, priority: Priority | None = None) -> Job:
         """Release a hold and set the priority; AlreadyEnded on an ended job."""
-        raise NotImplementedError
+        return self._and_wake(self._commands.enqueue(ref, actor, priority))
 
     def delete(self, ref: str, actor: Actor) -> None:
         """Record, folders and logs of an ended job; NotEnded otherwise."""
-        raise NotImplementedError
+        self._commands.delete(ref, actor)
 
     def log_path(self, ref: str, attempt: int | None = None, rank: int = 0) -> tuple[str, bool]:
-        """The log file of an attempt (the newest by default) and whether that attempt has ended."""
-        raise NotImplementedError
+        """The log file of an attempt (the newest by default) and whether it can still grow."""
+        with self._parts.store.read() as reader:
+            job = find(reader, ref)
+            number = job.attempt_number if attempt is None else attempt
+            found = reader.attempt(job.attempt_id(number))
+        if found is None:
+            if attempt is None:
+                return "", job.status in states.ENDED
+            raise errors.NotFound(f"Job {job.ref} has no attempt {attempt}.", attempt=attempt)
+        if rank != 0:
+            raise errors.NotFound(f"Attempt {found.attempt_id} has no rank {rank}.", rank=rank)
+        executor = self._parts.executors[found.executor]
+        return executor.log_path(found.attempt_id), found.status is AttemptStatus.ENDED
 
-    def node_url_of(self, ref: str) -> str | None:
-        """The URL of the server that owns the job's newest attempt; None when it is this one."""
-        raise NotImplementedError
+    def node_url_of(self, ref: str, attempt: int | None = None) -> str | None:
+        """The URL of the server that owns the attempt; None when it is this one."""
+        if not self._parts.store.shared:
+            return None
+        with self._parts.store.read() as reader:
+            job = find(reader, ref)
+            number = job.attempt_number if attempt is None else attempt
+            found = reader.attempt(job.attempt_id(number))
+            if found is None or found.node_id == self._parts.node_id:
+                return None
+            return next((n.url for n in reader.nodes() if n.node_id == found.node_id), None)
 
     # queue and machines
+
     def queue_status(self, limit: int = 100) -> QueueStatus:
-        raise NotImplementedError
+        return self._views.queue(limit)
 
     def start_queue(self, actor: Actor) -> None:
-        raise NotImplementedError
+        self._set_dispatching(True, actor)
 
     def stop_queue(self, actor: Actor) -> None:
-        raise NotImplementedError
+        self._set_dispatching(False, actor)
 
     def nodes(self) -> list[Node]:
-        raise NotImplementedError
+        return self._machines.nodes()
 
-    def drain(self, node_id: str, actor: Actor) -> Node:
-        raise NotImplementedError
+    def drain(self, node: str, actor: Actor) -> Node:
+        return self._machines.set_drained(node, True, actor)
 
-    def undrain(self, node_id: str, actor: Actor) -> Node:
-        raise NotImplementedError
+    def undrain(self, node: str, actor: Actor) -> Node:
+        changed = self._machines.set_drained(node, False, actor)
+        self._wake_scheduling()
+        return changed
 
     def gpus(self) -> list[GpuView]:
-        raise NotImplementedError
+        return self._machines.gpus()
 
     def fence(self, gpu: str, reason: str, actor: Actor) -> GpuView:
         """`gpu` is an index of this node or a uuid."""
-        raise NotImplementedError
+        return self._machines.fence(gpu, reason, actor)
 
     def unfence(self, gpu: str, actor: Actor) -> GpuView:
-        raise NotImplementedError
+        view = self._machines.unfence(gpu, actor)
+        self._wake_scheduling()
+        return view
 
     # keys
+
     def authenticate(self, secret: str) -> Actor | None:
         """None for a key that is unknown, revoked or expired."""
-        raise NotImplementedError
+        return self.key_ring.authenticate(secret)
 
     def keys(self) -> list[Key]:
-        raise NotImplementedError
+        return self.key_ring.all()
 
     def create_key(
         self, name: str, role: str, actor: Actor, expires_at: float | None = None
     ) -> tuple[Key, str]:
         """The key and its secret, which is never shown again."""
-        raise NotImplementedError
+        actor.must_be_admin()
+        return self.key_ring.create(name, role, expires_at=expires_at)
 
     def revoke_key(self, key_id: int, actor: Actor) -> None:
-        raise NotImplementedError
+        actor.must_be_admin()
+        self.key_ring.revoke(key_id)
 
     # system
+
     def health(self) -> dict[str, Any]:
-        """{ok, version, store, keeper, dispatching ...}; ok is False when jobs cannot be started."""
-        raise NotImplementedError
+        """ok is False when jobs cannot be started."""
+        executors = {}
+        for name, executor in self._parts.executors.items():
+            available, why = executor.available()
+            executors[name] = {"available": available, "code": why or None}
+        with self._parts.store.read() as reader:
+            dispatching = reader.flag(PAUSED_FLAG) is None
+        usable = any(state["available"] for state in executors.values())
+        return {
+            "ok": usable and self.running and not self._placer.stopping,
+            "version": __version__,
+            "store": "shared" if self._parts.store.shared else "local",
+            "executors": executors,
+            "dispatching": dispatching,
+        }
+
+    # loops
+
+    def _schedule(self) -> float | None:
+        """Woken by whatever may let a job start; the tick is the safety net."""
+        now = self._parts.clock()
+        self._parts.machine.refresh_gpus()
+
+        def work(tx: Transaction) -> tuple[list[Any], float | None]:
+            tx.wake_delayed(now)
+            return self._placer.place(tx, now), tx.next_delayed()
+
+        shared = self._parts.store.shared
+        placed, due = self._parts.store.write(work, exclusive=shared)
+        for started in placed:
+            self._launcher.launch(started)
+        return None if due is None else max(0.0, due - self._parts.clock())
+
+    def _measure(self) -> float | None:
+        if self._parts.machine.refresh():
+            self._wake_scheduling()
+        now = time.monotonic()
+        if now >= self._heartbeat_due:
+            self._heartbeat_due = now + _HEARTBEAT_S
+            self._machines.register(epoch_grows=False)
+        return None
+
+    def _reconcile(self) -> float | None:
+        if self._first_reconcile:
+            self._first_reconcile = False  # `adopt` has just done it
+        else:
+            self._reconciler.round()
+        return None
+
+    def _retain(self) -> float | None:
+        if self._first_retain:
+            self._first_retain = False
+            return 60.0
+        self._retention.sweep()
+        return None
+
+    def _woken(self, topic: str) -> None:
+        """Another server of a shared store has news for us."""
+        if topic == "stop":
+            self._reconciling.wake()
+        self._scheduling.wake()
+
+    def _wake_scheduling(self) -> None:
+        self._scheduling.wake()
+        if self._parts.store.shared:
+            self._parts.store.wake_others("queue")
+
+    def _and_wake(self, job: Job) -> Job:
+        self._wake_scheduling()
+        return job
+
+    def _set_dispatching(self, on: bool, actor: Actor) -> None:
+        actor.must_be_admin()
+        now = self._parts.clock()
+        code = events.QUEUE_STARTED if on else events.QUEUE_STOPPED
+
+        def work(tx: Transaction) -> None:
+            tx.set_flag(PAUSED_FLAG, None if on else actor.name)
+            tx.append_event(None, Event(code, now, actor.name))
+
+        self._parts.store.write(work)
+        story.of().info("dispatching {} by {}", "started" if on else "paused", actor.name)
+        self._wake_scheduling()

@@ -1,0 +1,237 @@
+"""What people can ask of a job after its submit: cancel, retry, hold, release, enqueue, delete."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+
+from runyard.domain import errors, events, reasons, states
+from runyard.domain.events import Event
+from runyard.domain.job import Attempt, Job, Priority
+from runyard.domain.reasons import Reason
+from runyard.domain.states import AttemptStatus, JobStatus
+from runyard.engine import readiness, story
+from runyard.engine.actor import Actor
+from runyard.engine.parts import Parts
+from runyard.executors.base import Stop
+from runyard.stores.base import Reader, Transaction
+
+_LIVE = frozenset({AttemptStatus.STARTING, AttemptStatus.RUNNING, AttemptStatus.STOPPING})
+
+Change = Callable[[Transaction, Job, float], None]
+
+
+def find(reader: Reader, ref: str | int) -> Job:
+    job = reader.job(ref)
+    if job is None:
+        raise errors.JobNotFound(job=str(ref))
+    return job
+
+
+class Commands:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def cancel(self, ref: str, actor: Actor, *, force: bool = False, cause: str = "user") -> Job:
+        """Ask for the end; the job comes back cancelled, or cancelling until it is proven gone."""
+        now = self._parts.clock()
+
+        def work(tx: Transaction) -> tuple[Job, Attempt | None, Stop | None]:
+            job = find(tx, ref)
+            actor.must_own(job)
+            if job.status in (JobStatus.COMPLETED, JobStatus.FAILED):
+                raise errors.AlreadyEnded(job=job.ref, status=job.status.value)
+            if job.status is JobStatus.CANCELLED:
+                return job, None, None
+            if job.status in states.WAITING:
+                _cancel_waiting(tx, job, actor, cause, now)
+                return find(tx, job.id), None, None
+            attempt, stop = _cancel_active(tx, job, actor, force, cause, now)
+            return find(tx, job.id), attempt, stop
+
+        job, attempt, stop = self._parts.store.write(work)
+        log = story.of(job.ref, attempt.attempt_id if attempt else "-")
+        if stop is not None and attempt is not None:
+            word = "force-kill" if force else "cancel"
+            log.info("{} asked by {}, grace {} s", word, actor.name, stop.grace_s)
+            self.pass_on(attempt, stop)
+        elif job.status is JobStatus.CANCELLED:
+            log.info("job cancelled before starting, asked by {}", actor.name)
+        return job
+
+    def pass_on(self, attempt: Attempt, stop: Stop) -> None:
+        """Tell the executor, if the attempt is this node's; else its own server."""
+        if attempt.node_id != self._parts.node_id:
+            self._parts.store.wake_others("stop")
+            return
+        self._parts.executors[attempt.executor].stop(attempt.attempt_id, stop)
+
+    def retry(self, ref: str, actor: Actor, *, fresh: bool = False) -> Job:
+        now = self._parts.clock()
+
+        def work(tx: Transaction) -> Job:
+            job = find(tx, ref)
+            actor.must_own(job)
+            if job.status not in states.ENDED:
+                raise errors.NotEnded(job=job.ref, status=job.status.value)
+            ready, reason = readiness.of_new(False, tx.dependencies(job.id))
+            if reason is not None and readiness.is_broken(reason):
+                raise errors.Conflict(
+                    f"Job {job.ref} depends on {reason.params.get('job')}, which did not succeed. "
+                    "Retry that one first.",
+                    **dict(reason.params),
+                )
+            again = job.attempt_number > 0
+            tx.apply(
+                states.move(
+                    job.id,
+                    job.status,
+                    JobStatus.PENDING,
+                    Event(events.JOB_RETRIED, now, actor.name, params={"fresh": fresh}),
+                    reason=reason,
+                    by_retry=True,
+                    stage=None,
+                    progress=0.0,
+                    retry_count=job.retry_count + int(again),
+                    charged=0,
+                    ready=ready,
+                    hold=False,
+                    not_before=None,
+                    queued_at=now,
+                    scheduled_at=None,
+                    started_at=None,
+                    completed_at=None,
+                )
+            )
+            return find(tx, job.id)
+
+        job = self._parts.store.write(work)
+        story.of(job.ref).info("retry asked by {}", actor.name)
+        return job
+
+    def hold(self, ref: str, actor: Actor) -> Job:
+        def change(tx: Transaction, job: Job, now: float) -> None:
+            _, reason = readiness.refresh(tx, job, hold=True, now=now)
+            event = Event(events.JOB_HELD, now, actor.name)
+            tx.update_job(job.id, states.WAITING, event, hold=True, ready=False, reason=reason)
+
+        return self._change_waiting(ref, actor, change)
+
+    def release(self, ref: str, actor: Actor) -> Job:
+        def change(tx: Transaction, job: Job, now: float) -> None:
+            free = replace(job, hold=False)
+            ready, reason = readiness.refresh(tx, free, hold=False, now=now)
+            event = Event(events.JOB_RELEASED, now, actor.name)
+            tx.update_job(job.id, states.WAITING, event, hold=False, ready=ready, reason=reason)
+
+        return self._change_waiting(ref, actor, change)
+
+    def enqueue(self, ref: str, actor: Actor, priority: Priority | None = None) -> Job:
+        """Release a hold and set the priority."""
+
+        def change(tx: Transaction, job: Job, now: float) -> None:
+            ready, reason = readiness.refresh(tx, job, hold=False, now=now)
+            wanted = priority or job.priority
+            event = Event(events.JOB_ENQUEUED, now, actor.name, params={"priority": wanted.value})
+            tx.update_job(
+                job.id,
+                states.WAITING,
+                event,
+                hold=False,
+                ready=ready,
+                reason=reason,
+                priority=wanted,
+            )
+
+        return self._change_waiting(ref, actor, change)
+
+    def delete(self, ref: str, actor: Actor) -> None:
+        """Record, folders and logs of an ended job."""
+
+        def work(tx: Transaction) -> tuple[Job, list[Attempt]]:
+            job = find(tx, ref)
+            actor.must_own(job)
+            if job.status not in states.ENDED:
+                raise errors.NotEnded(job=job.ref, status=job.status.value)
+            attempts = tx.attempts(job.id)
+            tx.delete_job(job.id)
+            return job, attempts
+
+        job, attempts = self._parts.store.write(work)
+        for attempt in attempts:
+            if attempt.node_id == self._parts.node_id:
+                self._parts.executors[attempt.executor].remove(attempt.attempt_id)
+        if job.spec.output_path is None:
+            # Ours by construction; a path that a person gave is never removed.
+            shutil.rmtree(self._parts.settings.data_dir / "outputs" / job.ref, ignore_errors=True)
+        story.of(job.ref).info("job deleted by {}", actor.name)
+
+    def _change_waiting(self, ref: str, actor: Actor, change: Change) -> Job:
+        now = self._parts.clock()
+
+        def work(tx: Transaction) -> Job:
+            job = find(tx, ref)
+            actor.must_own(job)
+            if job.status in states.ENDED:
+                raise errors.AlreadyEnded(job=job.ref, status=job.status.value)
+            if job.status not in states.WAITING:
+                raise errors.Conflict(
+                    f"Job {job.ref} is {job.status.value}: only a waiting job can be held, "
+                    "released or moved in the queue.",
+                    job=job.ref,
+                    status=job.status.value,
+                )
+            change(tx, job, now)
+            return find(tx, job.id)
+
+        return self._parts.store.write(work)
+
+
+def _cancel_waiting(tx: Transaction, job: Job, actor: Actor, cause: str, now: float) -> None:
+    tx.apply(
+        states.move(
+            job.id,
+            job.status,
+            JobStatus.CANCELLED,
+            Event(events.JOB_CANCELLED, now, actor.name),
+            reason=_reason(cause, actor),
+            ready=False,
+            completed_at=now,
+        )
+    )
+    readiness.settle_dependents(tx, job.id, now)
+
+
+def _cancel_active(
+    tx: Transaction, job: Job, actor: Actor, force: bool, cause: str, now: float
+) -> tuple[Attempt, Stop | None]:
+    attempt = tx.attempt(job.attempt_id())
+    assert attempt is not None  # an active job always has one
+    again = job.status is JobStatus.CANCELLING
+    if again and not force:
+        return attempt, None
+    seq = attempt.stop_seq + 1
+    tx.update_attempt(attempt.attempt_id, _LIVE, status=AttemptStatus.STOPPING, stop_seq=seq)
+    code = events.JOB_FORCE_KILLED if force else events.JOB_CANCELLING
+    event = Event(code, now, actor.name, attempt.attempt_id, {"cause": cause})
+    if again:
+        tx.append_event(job.id, event)
+    else:
+        tx.apply(
+            states.move(
+                job.id,
+                job.status,
+                JobStatus.CANCELLING,
+                event,
+                reason=_reason(cause, actor),
+            )
+        )
+    grace = 0.0 if force else job.spec.grace_s
+    return attempt, Stop(seq, cause, grace, actor.name, now)
+
+
+def _reason(cause: str, actor: Actor) -> Reason:
+    if cause == "shutdown":
+        return Reason(reasons.SHUTDOWN)
+    return Reason(reasons.USER_CANCELLED, {"by": actor.name})

@@ -1,0 +1,288 @@
+"""News of attempts becomes state: started, ended, retried, released; then the next job starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runyard.domain import ending, events, reasons, retrying, states
+from runyard.domain.ending import Judgement
+from runyard.domain.events import Event
+from runyard.domain.job import Attempt, Job
+from runyard.domain.reasons import Reason
+from runyard.domain.states import AttemptStatus, JobStatus, Stage
+from runyard.engine import readiness, story
+from runyard.engine.launching import Placed
+from runyard.engine.parts import Parts
+from runyard.engine.placing import Placer
+from runyard.executors.base import End
+from runyard.stores.base import Transaction
+
+_LIVE = frozenset({AttemptStatus.STARTING, AttemptStatus.RUNNING, AttemptStatus.STOPPING})
+_ACTOR = "supervisor"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What one end led to, for the log."""
+
+    job: Job
+    attempt: Attempt
+    to: JobStatus
+    end: End
+
+
+class Ender:
+    def __init__(self, parts: Parts, placer: Placer) -> None:
+        self._parts = parts
+        self._placer = placer
+
+    def started(self, attempt_id: str, at: float) -> None:
+        """The first process of an attempt runs. Told without waiting: its end would tell it too."""
+        self._parts.store.write_soon(lambda tx: _start(tx, attempt_id, at), durable=False)
+
+    def ended(self, ends: Sequence[tuple[str, End]]) -> list[Placed]:
+        """Record ends, give back what they held, and place what fits now: one transaction."""
+        now = self._parts.clock()
+
+        def work(tx: Transaction) -> tuple[list[Recorded], list[Placed]]:
+            recorded = [done for name, end in ends if (done := self._end(tx, name, end, now))]
+            return recorded, self._placer.place(tx, now)
+
+        recorded, placed = self._parts.store.write(work, exclusive=self._parts.store.shared)
+        for done in recorded:
+            _tell(done)
+        if self._parts.store.shared:
+            self._parts.store.wake_others("queue")
+        return placed
+
+    def _end(self, tx: Transaction, attempt_id: str, end: End, now: float) -> Recorded | None:
+        attempt = tx.attempt(attempt_id)
+        if attempt is None or attempt.status is AttemptStatus.ENDED:
+            return None
+        job = tx.job(attempt.job_id)
+        if job is None:
+            return None
+        facts = ending.EndFacts(
+            code=end.code,
+            signal=end.signal,
+            cause=end.cause,
+            detail=end.detail,
+            stop_cause=(end.receipt.get("stop") or {}).get("cause"),
+        )
+        current = job.attempt_number == attempt.number and job.status in states.ACTIVE
+        # An attempt its job no longer knows of can only be closed.
+        verdict = ending.judge_end(job.status if current else JobStatus.CANCELLING, facts)
+        tx.update_attempt(
+            attempt_id,
+            _LIVE,
+            status=AttemptStatus.ENDED,
+            end=verdict.end,
+            exit_code=end.code,
+            signal=end.signal,
+            cause=end.cause,
+            started_at=end.started_at or attempt.started_at,
+            ended_at=end.ended_at,
+            receipt=_receipt(attempt, job, end),
+        )
+        tx.release_grants(attempt_id)
+        if not current:
+            return None
+        to = self._move(tx, job, attempt, end, verdict, now)
+        if to in states.ENDED:
+            readiness.settle_dependents(tx, job.id, now)
+        return Recorded(job, attempt, to, end)
+
+    def _move(
+        self, tx: Transaction, job: Job, attempt: Attempt, end: End, verdict: Judgement, now: float
+    ) -> JobStatus:
+        status = job.status
+        for step in verdict.through:
+            _pass_through(tx, job, attempt, status, step, end)
+            status = step
+        if verdict.status is JobStatus.COMPLETED:
+            done = _Finish(JobStatus.COMPLETED, events.JOB_COMPLETED, None)
+            return _finish(tx, job, attempt, status, done, end)
+        if verdict.status is JobStatus.CANCELLED:
+            # Who asked is what the job already says.
+            done = _Finish(JobStatus.CANCELLED, events.JOB_CANCELLED, verdict.reason or job.reason)
+            return _finish(tx, job, attempt, status, done, end)
+        decision = self._decide(job, verdict)
+        if isinstance(decision, retrying.GiveUp):
+            done = _Finish(JobStatus.FAILED, events.JOB_FAILED, decision.reason)
+            return _finish(tx, job, attempt, status, done, end)
+        _retry(tx, job, attempt, status, verdict, decision, end, now)
+        return JobStatus.RETRYING
+
+    def _decide(self, job: Job, verdict: Judgement) -> retrying.Retry | retrying.GiveUp:
+        return retrying.decide_retry(
+            verdict.end,
+            verdict.reason or Reason("unknown"),
+            charged=job.charged,
+            max_retries=job.spec.max_retries,
+            free_in_a_row=job.retry_count - job.charged,
+            retry_delays=job.spec.retry_delays or self._parts.settings.retry_delays,
+            jitter=int.from_bytes(self._parts.random(2), "big") / 65536,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Finish:
+    to: JobStatus
+    event: str
+    reason: Reason | None
+
+
+def _finish(
+    tx: Transaction, job: Job, attempt: Attempt, status: JobStatus, done: _Finish, end: End
+) -> JobStatus:
+    changes: dict[str, Any] = {}
+    if done.to is JobStatus.COMPLETED:
+        changes["progress"] = 100.0
+    tx.apply(
+        states.move(
+            job.id,
+            status,
+            done.to,
+            _event(done.event, attempt, end),
+            reason=done.reason,
+            stage=None,
+            ready=False,
+            completed_at=end.ended_at,
+            **changes,
+        )
+    )
+    return done.to
+
+
+def _retry(
+    tx: Transaction,
+    job: Job,
+    attempt: Attempt,
+    status: JobStatus,
+    verdict: Judgement,
+    decision: retrying.Retry,
+    end: End,
+    now: float,
+) -> None:
+    due = now + decision.delay_s
+    cause = verdict.reason.code if verdict.reason else end.cause
+    params = {"until": due, "attempt": attempt.number, "cause": cause}
+    tx.apply(
+        states.move(
+            job.id,
+            status,
+            JobStatus.RETRYING,
+            _event(events.JOB_RETRYING, attempt, end, delay_s=decision.delay_s),
+            reason=None if decision.delay_s <= 0 else Reason(reasons.RETRY_DELAY, params),
+            stage=None,
+            retry_count=job.retry_count + 1,
+            charged=job.charged + int(decision.charged),
+            ready=decision.delay_s <= 0,
+            not_before=due,
+        )
+    )
+
+
+def _pass_through(
+    tx: Transaction, job: Job, attempt: Attempt, status: JobStatus, step: JobStatus, end: End
+) -> None:
+    """Write a status the job was in without our having heard of it."""
+    if step is JobStatus.RUNNING:
+        _run(tx, job, attempt, end.started_at or attempt.started_at or end.ended_at)
+        return
+    tx.apply(states.move(job.id, status, step, _event(events.JOB_CANCELLING, attempt, end)))
+
+
+def _start(tx: Transaction, attempt_id: str, at: float) -> None:
+    attempt = tx.attempt(attempt_id)
+    if attempt is None or attempt.status is not AttemptStatus.STARTING:
+        return
+    job = tx.job(attempt.job_id)
+    if job is None:
+        return
+    tx.update_attempt(
+        attempt_id,
+        frozenset({AttemptStatus.STARTING}),
+        status=AttemptStatus.RUNNING,
+        stage=Stage.RUNNING,
+        started_at=at,
+    )
+    if job.status is JobStatus.SCHEDULED and job.attempt_number == attempt.number:
+        _run(tx, job, attempt, at)
+
+
+def _run(tx: Transaction, job: Job, attempt: Attempt, at: float) -> None:
+    tx.apply(
+        states.move(
+            job.id,
+            JobStatus.SCHEDULED,
+            JobStatus.RUNNING,
+            Event(events.JOB_STARTED, at, _ACTOR, attempt.attempt_id),
+            stage=Stage.RUNNING,
+            started_at=at,
+        )
+    )
+
+
+def _event(code: str, attempt: Attempt, end: End, **params: object) -> Event:
+    told = {"exit_code": end.code, "signal": end.signal, "cause": end.cause, **params}
+    return Event(code, end.ended_at, _ACTOR, attempt.attempt_id, told)
+
+
+def _receipt(attempt: Attempt, job: Job, end: End) -> dict[str, object]:
+    """What an end gave back, in the words of the contract."""
+    found = end.receipt
+    asked = found.get("stop") or {}
+    requested_at = asked.get("requested_at")
+    return {
+        "attempt_id": attempt.attempt_id,
+        "requested_by": asked.get("requested_by"),
+        "requested_at": requested_at,
+        "stage": (job.stage or attempt.stage).value,
+        "signals": found.get("signals", []),
+        "processes_ended": found.get("processes_ended", 0),
+        "proof": found.get("proof"),
+        "stuck": found.get("stuck", []),
+        "gpus": found.get("gpus", [{"index": grant.index} for grant in attempt.gpus]),
+        "ports": list(attempt.ports),
+        "shm_bytes": found.get("shm_bytes", 0),
+        "temp_removed": found.get("temp_removed", False),
+        "seconds": round(end.ended_at - (requested_at or end.ended_at), 6),
+        "ended_at": end.ended_at,
+        "by": end.by,
+    }
+
+
+_WORDS = {
+    JobStatus.COMPLETED: "job completed",
+    JobStatus.FAILED: "job failed",
+    JobStatus.CANCELLED: "job cancelled",
+    JobStatus.RETRYING: "job failed and will be retried",
+}
+
+
+def _tell(done: Recorded) -> None:
+    log = story.of(done.job.ref, done.attempt.attempt_id)
+    receipt = done.end.receipt
+    before = " before starting" if done.end.started_at is None else ""
+    log.info(
+        "{}{}: exit code {}, signal {}, cause {} (by {})",
+        _WORDS[done.to],
+        before if done.to is JobStatus.CANCELLED else "",
+        done.end.code,
+        done.end.signal,
+        done.end.cause,
+        done.end.by,
+    )
+    log.info(
+        "cleaning up: {} leftover processes ended, proof {}, {} bytes of shared memory removed, "
+        "ports returned {}",
+        receipt.get("processes_ended", 0),
+        receipt.get("proof"),
+        receipt.get("shm_bytes", 0),
+        list(done.attempt.ports) or "none",
+    )
+    if done.attempt.gpus:
+        log.info("GPU memory released on {}", [grant.index for grant in done.attempt.gpus])

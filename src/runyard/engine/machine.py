@@ -1,0 +1,96 @@
+"""What this machine has and how busy it is, as last measured, for the scheduler and for people."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from runyard.domain.resources import Capacity, Gpu, Holder, Load
+from runyard.domain.scheduling.gates import GateLimits, Gates, update_gates
+from runyard.probes.base import GpuProbe, GpuProcess, MachineProbe
+from runyard.settings import Settings
+
+# A GPU may be taken by somebody else at any time: a pass that wants one looks again after this.
+GPU_FRESH_S = 1.0
+
+
+class Machine:
+    """Measured by `refresh`; reading its fields costs nothing."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        probe: MachineProbe,
+        gpu_probe: GpuProbe,
+        locked_elsewhere: Callable[[str], bool],
+        owner_of: Callable[[int], str | None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._probe = probe
+        self._gpu_probe = gpu_probe
+        self._locked_elsewhere = locked_elsewhere
+        self._owner_of = owner_of
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._limits = GateLimits(settings.gate_cpu, settings.gate_memory, settings.gate_disk)
+        self._gpus_seen_at = 0.0
+        self.machine_id = probe.machine_id()
+        self.boot_id = probe.boot_id()
+        self.drained = False
+        self.fenced: dict[str, str] = {}
+        self.load: Load | None = None
+        self.gates = Gates()
+        first, last = settings.port_range
+        self.capacity = Capacity(
+            cpu_milli=probe.cpu_milli(),
+            memory_mb=probe.memory_mb(),
+            gpus=(),
+            port_first=first,
+            port_count=last - first + 1,
+        )
+
+    @property
+    def limits(self) -> GateLimits:
+        return self._limits
+
+    def refresh(self) -> bool:
+        """Measure again; True when a gate opened or closed or a GPU became free or taken."""
+        load = self._probe.load()
+        with self._lock:
+            before = (tuple(gate.gate for gate in self.gates.closed), self.capacity.gpus)
+            self.load = load
+            self.gates = update_gates(self.gates, load, self._limits)
+            self._look_at_gpus()
+            return before != (tuple(gate.gate for gate in self.gates.closed), self.capacity.gpus)
+
+    def refresh_gpus(self) -> None:
+        """Look at the GPUs again unless that was done a moment ago."""
+        if self.capacity.gpus and self._clock() - self._gpus_seen_at > GPU_FRESH_S:
+            with self._lock:
+                self._look_at_gpus()
+
+    def _look_at_gpus(self) -> None:
+        gpus = tuple(self._as_seen(gpu) for gpu in self._gpu_probe.gpus())
+        self._gpus_seen_at = self._clock()
+        if gpus != self.capacity.gpus:
+            self.capacity = replace(self.capacity, gpus=gpus)
+
+    def _as_seen(self, gpu: Gpu) -> Gpu:
+        strangers = tuple(
+            Holder(process.pid, process.user, process.name)
+            for process in self._gpu_probe.processes(gpu.uuid)
+            if self._owner_of(process.pid) is None
+        )
+        return replace(
+            gpu,
+            fenced=gpu.uuid in self.fenced,
+            holders=strangers,
+            locked_by_other_server=self._locked_elsewhere(gpu.uuid),
+        )
+
+    def processes(self, uuid: str) -> list[GpuProcess]:
+        return self._gpu_probe.processes(uuid)
+
+    def used_mb(self, uuid: str) -> int:
+        return self._gpu_probe.used_mb(uuid)

@@ -1,0 +1,100 @@
+"""Executors' news into the store, in batches, without delay for ends."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+from runyard.engine import story
+from runyard.engine.ending import Ender
+from runyard.engine.gpu_return import GpuReturn
+from runyard.engine.launching import Launcher
+from runyard.executors.base import End, News, NewsKind
+
+# A very short job's start is told by its end, which saves a transaction.
+_START_DELAY_S = 0.005
+
+
+class NewsDesk:
+    def __init__(
+        self,
+        ender: Ender,
+        launcher: Launcher,
+        gpu_return: GpuReturn,
+        look_again: Callable[[], None],
+    ) -> None:
+        self._ender = ender
+        self._launcher = launcher
+        self._gpu_return = gpu_return
+        self._look_again = look_again
+        self._news: queue.SimpleQueue[News | None] = queue.SimpleQueue()
+        self._started: dict[str, tuple[float, float]] = {}  # attempt -> (due, started at)
+        self._thread = threading.Thread(target=self._run, name="news-desk", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._news.put(None)
+        self._thread.join(5)
+
+    def hear(self, news: News) -> None:
+        self._news.put(news)
+
+    def ended(self, ends: list[tuple[str, End]]) -> None:
+        """Record these ends and start what fits then; an end whose GPUs are not back waits."""
+        ready = self._gpu_return.proven(ends, self.ended)
+        if not ready:
+            return
+        for placed in self._ender.ended(ready):
+            self._launcher.launch(placed)
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            try:
+                going = self._take()
+            except Exception as error:
+                # What was not recorded is still in the journals.
+                story.of().opt(exception=error).error("news could not be recorded")
+                self._look_again()
+                time.sleep(0.05)
+
+    def _take(self) -> bool:
+        """One batch; False when told to stop."""
+        ends: list[tuple[str, End]] = []
+        for news in self._batch():
+            if news is None:
+                return False
+            if news.kind is NewsKind.STARTED:
+                due = time.monotonic() + _START_DELAY_S
+                self._started[news.attempt_id] = (due, news.at)
+            elif news.kind is NewsKind.ENDED and news.end is not None:
+                self._started.pop(news.attempt_id, None)
+                ends.append((news.attempt_id, news.end))
+            else:
+                self._look_again()
+        if ends:
+            self.ended(ends)
+        now = time.monotonic()
+        for attempt_id in [name for name, (due, _) in self._started.items() if due <= now]:
+            self._ender.started(attempt_id, self._started.pop(attempt_id)[1])
+        return True
+
+    def _batch(self) -> list[News | None]:
+        """Wait for the first, then take all there are."""
+        patience = None
+        if self._started:
+            first = min(due for due, _ in self._started.values())
+            patience = max(0.0, first - time.monotonic())
+        try:
+            batch = [self._news.get(timeout=patience)]
+        except queue.Empty:
+            return []
+        while True:
+            try:
+                batch.append(self._news.get_nowait())
+            except queue.Empty:
+                return batch

@@ -1,0 +1,24 @@
+"""What the parts of the engine share: the ports, the settings and who this node is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from runyard.engine.hub import Hub
+from runyard.engine.machine import Machine
+from runyard.executors.base import Executor
+from runyard.settings import Settings
+from runyard.stores.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    settings: Settings
+    store: Store
+    executors: Mapping[str, Executor]
+    machine: Machine
+    hub: Hub
+    node_id: str
+    clock: Callable[[], float]
+    random: Callable[[int], bytes]

@@ -1,0 +1,174 @@
+"""One scheduling pass: load the queue and the machines, decide (pure), write the placements."""
+
+from __future__ import annotations
+
+from runyard.domain import events, states
+from runyard.domain.events import Event
+from runyard.domain.job import Attempt
+from runyard.domain.scheduling import placement
+from runyard.domain.scheduling.gates import Gates, update_gates
+from runyard.domain.scheduling.view import (
+    AttemptView,
+    MachineView,
+    Placement,
+    QueueView,
+    Reservation,
+    ShapeView,
+    WaitingJobView,
+)
+from runyard.domain.states import AttemptStatus, JobStatus, Stage
+from runyard.engine.launching import Placed
+from runyard.engine.parts import Parts
+from runyard.stores.base import ActiveAttempt, Transaction, WaitingShape
+
+PAUSED_FLAG = "dispatch_paused"
+# Most jobs a pass looks at per shape; more slots than that are filled by the next pass.
+_MOST_HEADS = 200
+# A node that has not been heard of for so long takes nothing.
+NODE_SILENT_S = 90.0
+_TAG_BITS = 61
+_ACTOR = "scheduler"
+
+
+class Placer:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._reservations: tuple[Reservation, ...] = ()
+        self.stopping = False
+        # No slot was free after the last pass: until something ends, a pass can place nothing.
+        self.full = False
+
+    def place(self, tx: Transaction, now: float) -> list[Placed]:
+        """Place what fits on this node now, and write why the rest waits where that changed."""
+        shapes = tx.waiting_shapes()
+        if not shapes:
+            self.full = False
+            return []
+        decision = placement.place(self._view(tx, shapes, now))
+        self._reservations = decision.reservations
+        placed = [
+            self._apply(tx, chosen, now)
+            for chosen in decision.placements
+            if chosen.node_id == self._parts.node_id
+        ]
+        for shape in shapes:
+            reason = decision.waits.get(shape.id)
+            if reason is not None and reason != shape.wait:
+                tx.set_shape_wait(shape.id, reason)
+        return placed
+
+    def _view(self, tx: Transaction, shapes: list[WaitingShape], now: float) -> QueueView:
+        settings = self._parts.settings
+        active = tx.active_attempts()
+        free = settings.max_concurrent - len(active)
+        self.full = free <= 0
+        return QueueView(
+            shapes=tuple(_shape(tx, shape, min(free, _MOST_HEADS)) for shape in shapes),
+            machines=self._machines(tx),
+            attempts=tuple(_attempt(attempt) for attempt in active),
+            max_concurrent=settings.max_concurrent,
+            now=now,
+            dispatching=not self.stopping and tx.flag(PAUSED_FLAG) is None,
+            starvation_s=settings.starvation_s,
+            reservations=self._reservations,
+        )
+
+    def _machines(self, tx: Transaction) -> tuple[MachineView, ...]:
+        machine = self._parts.machine
+        views = [
+            MachineView(
+                node_id=self._parts.node_id,
+                machine_id=machine.machine_id,
+                capacity=machine.capacity,
+                executors=tuple(self._parts.executors),
+                drained=machine.drained,
+                closed_gates=machine.gates.closed,
+            )
+        ]
+        if self._parts.store.shared:
+            clock = self._parts.store.now()
+            views.extend(
+                MachineView(
+                    node_id=node.node_id,
+                    machine_id=node.machine_id,
+                    capacity=node.capacity,
+                    executors=node.executors,
+                    drained=node.drained,
+                    closed_gates=update_gates(Gates(), node.load, machine.limits).closed,
+                )
+                for node in tx.nodes()
+                if node.node_id != self._parts.node_id and clock - node.heartbeat_at < NODE_SILENT_S
+            )
+        return tuple(views)
+
+    def _apply(self, tx: Transaction, chosen: Placement, now: float) -> Placed:
+        job = tx.job(chosen.job_id)
+        assert job is not None  # the placement was decided in this very transaction
+        number = job.attempt_number + 1
+        machine = self._parts.machine
+        attempt = Attempt(
+            attempt_id=job.attempt_id(number),
+            job_id=job.id,
+            number=number,
+            status=AttemptStatus.STARTING,
+            node_id=self._parts.node_id,
+            machine_id=machine.machine_id,
+            boot_id=machine.boot_id,
+            executor="local" if job.spec.executor == "auto" else job.spec.executor,
+            request=job.spec.request,
+            tag=_tag(self._parts.random(8)),
+            created_at=now,
+            stage=Stage.STARTING,
+            gpus=chosen.gpus,
+            ports=chosen.ports,
+            params=job.spec.params,
+        )
+        tx.insert_attempt(attempt)
+        tx.apply(
+            states.move(
+                job.id,
+                job.status,
+                JobStatus.SCHEDULED,
+                Event(events.JOB_SCHEDULED, now, _ACTOR, attempt.attempt_id),
+                stage=Stage.STARTING,
+                ready=False,
+                not_before=None,
+                attempt_number=number,
+                scheduled_at=now,
+                started_at=None,
+            )
+        )
+        return Placed(job, attempt)
+
+
+def _shape(tx: Transaction, shape: WaitingShape, free: int) -> ShapeView:
+    # With no free slot the first job still is needed, to see who starves and what to say.
+    heads = tx.ready_jobs(shape.id, max(free, 1))
+    return ShapeView(
+        id=shape.id,
+        priority=shape.priority,
+        request=shape.request,
+        jobs=tuple(WaitingJobView(head.job_id, head.queued_at, head.ref) for head in heads),
+        executor=shape.executor,
+        array_id=shape.array_id,
+        array_limit=shape.array_limit,
+        more=len(heads) >= max(free, 1),
+    )
+
+
+def _attempt(active: ActiveAttempt) -> AttemptView:
+    return AttemptView(
+        machine_id=active.machine_id,
+        node_id=active.node_id,
+        request=active.request,
+        gpus=active.gpus,
+        ports=active.ports,
+        array_id=active.array_id,
+        started_at=active.started_at,
+        expected_s=active.expected_s,
+    )
+
+
+def _tag(random: bytes) -> int:
+    """A fingerprint no other process has by chance; never zero and below the limit's infinity."""
+    return (int.from_bytes(random, "big") >> (64 - _TAG_BITS)) | (1 << (_TAG_BITS - 1))

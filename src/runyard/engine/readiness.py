@@ -1,0 +1,74 @@
+"""Whether a waiting job may be placed, and what becomes of jobs that wait for one that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runyard.domain import dependencies, events, reasons, states
+from runyard.domain.events import Event
+from runyard.domain.job import Dependency, Job
+from runyard.domain.reasons import Reason
+from runyard.domain.states import JobStatus
+from runyard.stores.base import Transaction
+
+_ACTOR = "scheduler"
+
+
+def of_new(
+    hold: bool, depends_on: Iterable[tuple[Dependency, str, JobStatus]]
+) -> tuple[bool, Reason | None]:
+    """(ready, own reason) of a job that is about to wait; a reason with code dependency_failed
+    means that it can never run."""
+    judged = dependencies.judge_dependencies(depends_on)
+    if judged.reason is not None:
+        return False, judged.reason
+    if hold:
+        return False, Reason(reasons.HELD)
+    return True, None
+
+
+def is_broken(reason: Reason | None) -> bool:
+    return reason is not None and reason.code == reasons.DEPENDENCY_FAILED
+
+
+def refresh(tx: Transaction, job: Job, *, hold: bool, now: float) -> tuple[bool, Reason | None]:
+    """(ready, own reason) of a waiting job as it stands now."""
+    ready, reason = of_new(hold, tx.dependencies(job.id))
+    if ready and job.not_before is not None and job.not_before > now:
+        return False, job.reason
+    return ready, reason
+
+
+def settle_dependents(tx: Transaction, job_id: int, now: float) -> None:
+    """Release what waited for this job, and cancel what can no longer run, all the way down."""
+    todo = [job_id]
+    while todo:
+        ended = todo.pop()
+        for dependent_id, _ in tx.dependents(ended):
+            if _settle_one(tx, dependent_id, now):
+                todo.append(dependent_id)
+
+
+def _settle_one(tx: Transaction, job_id: int, now: float) -> bool:
+    """True when the job was cancelled."""
+    job = tx.job(job_id)
+    if job is None or job.status not in states.WAITING:
+        return False
+    ready, reason = refresh(tx, job, hold=job.hold, now=now)
+    if is_broken(reason):
+        assert reason is not None
+        tx.apply(
+            states.move(
+                job.id,
+                job.status,
+                JobStatus.CANCELLED,
+                Event(events.JOB_CANCELLED, now, _ACTOR, params=dict(reason.params)),
+                reason=reason,
+                ready=False,
+                completed_at=now,
+            )
+        )
+        return True
+    if (ready, reason) != (job.ready, job.reason):
+        tx.update_job(job.id, frozenset({job.status}), ready=ready, reason=reason)
+    return False

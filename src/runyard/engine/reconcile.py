@@ -1,0 +1,141 @@
+"""At start and every 30 s: make the store and what really lives agree.
+
+Adopts living attempts, records ends nobody heard of, repeats stop requests that may not have
+arrived, and closes attempts that were placed but never handed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from runyard.domain import events, reasons
+from runyard.domain.job import Attempt, Job
+from runyard.domain.reasons import Reason
+from runyard.domain.states import AttemptStatus, JobStatus
+from runyard.engine import story
+from runyard.engine.commands import Commands
+from runyard.engine.ending import Ender
+from runyard.engine.launching import Launcher
+from runyard.engine.parts import Parts
+from runyard.engine.placing import NODE_SILENT_S
+from runyard.executors.base import End, Sight, Sighting, Stop
+from runyard.stores.base import Transaction
+
+# Between the commit of a placement and its hand-over an attempt is absent without being lost.
+_HAND_OVER_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a round saw, for the log and for tests."""
+
+    running: int = 0
+    ended: int = 0
+    never_started: int = 0
+
+
+class Reconciler:
+    def __init__(self, parts: Parts, ender: Ender, commands: Commands, launcher: Launcher) -> None:
+        self._parts = parts
+        self._ender = ender
+        self._commands = commands
+        self._launcher = launcher
+
+    def adopt(self) -> Found:
+        """The round at a start: nothing can be on its way to an executor."""
+        found = self._round(patience_s=0.0)
+        if found != Found():
+            story.of().info(
+                "adopted {} running attempts; {} ended while no server ran, {} never started",
+                found.running,
+                found.ended,
+                found.never_started,
+            )
+        return found
+
+    def round(self) -> Found:
+        if self._parts.store.shared:
+            self._mark_unreachable()
+        return self._round(patience_s=_HAND_OVER_S)
+
+    def _round(self, patience_s: float) -> Found:
+        now = self._parts.clock()
+        with self._parts.store.read() as reader:
+            attempts = reader.live_attempts(self._parts.node_id)
+            jobs = {job.id: job for job in reader.jobs_by_id([a.job_id for a in attempts])}
+        ends: list[tuple[str, End]] = []
+        running = never = 0
+        for attempt in attempts:
+            seen = self._inspect(attempt)
+            if seen.sight is Sight.ENDED and seen.end is not None:
+                ends.append((attempt.attempt_id, seen.end))
+            elif seen.sight is Sight.ABSENT:
+                if now - attempt.created_at >= patience_s:
+                    never += 1
+                    ends.append((attempt.attempt_id, _never_started(now)))
+            else:
+                running += 1
+                self._catch_up(attempt, jobs[attempt.job_id], seen, adopted=patience_s == 0.0)
+        if ends:
+            for placed in self._ender.ended(ends):
+                self._launcher.launch(placed)
+        return Found(running, len(ends) - never, never)
+
+    def _inspect(self, attempt: Attempt) -> Sighting:
+        return self._parts.executors[attempt.executor].inspect(attempt.attempt_id)
+
+    def _catch_up(self, attempt: Attempt, job: Job, seen: Sighting, *, adopted: bool) -> None:
+        log = story.of(job.ref, attempt.attempt_id)
+        if attempt.status is AttemptStatus.STARTING and seen.started_at is not None:
+            self._ender.started(attempt.attempt_id, seen.started_at)
+        if seen.hung_since is not None:
+            log.warning("its supervisor has been silent since {}", seen.hung_since)
+        if job.status is JobStatus.CANCELLING and seen.stop_seq < attempt.stop_seq:
+            log.info("repeating a stop request that did not arrive")
+            self._commands.pass_on(attempt, self._stop_of(attempt, job))
+        if adopted:
+            log.info("adopted: {} since {}", seen.sight.value, seen.started_at)
+
+    def _stop_of(self, attempt: Attempt, job: Job) -> Stop:
+        """The request as the events tell it: who asked, when, and whether by force."""
+        with self._parts.store.read() as reader:
+            asked = [
+                stored.event
+                for stored in reader.events(job.id)
+                if stored.event.attempt_id == attempt.attempt_id
+                and stored.event.code in (events.JOB_CANCELLING, events.JOB_FORCE_KILLED)
+            ]
+        if not asked:
+            return Stop(attempt.stop_seq, "user", job.spec.grace_s, "unknown", self._parts.clock())
+        last = asked[-1]
+        grace = 0.0 if last.code == events.JOB_FORCE_KILLED else job.spec.grace_s
+        cause = str(last.params.get("cause", "user"))
+        return Stop(attempt.stop_seq, cause, grace, last.actor, last.at)
+
+    def _mark_unreachable(self) -> None:
+        """A cancel for an attempt of a silent server stays cancelling, and says why."""
+        now = self._parts.store.now()
+        with self._parts.store.read() as reader:
+            silent = {
+                node.node_id: node.name
+                for node in reader.nodes()
+                if now - node.heartbeat_at > NODE_SILENT_S
+            }
+            waiting = [a for a in reader.live_attempts() if a.node_id in silent] if silent else []
+        for attempt in waiting:
+            reason = Reason(reasons.NODE_UNREACHABLE, {"node": silent[attempt.node_id]})
+            self._parts.store.write(_say(attempt.job_id, reason), durable=False)
+
+
+def _say(job_id: int, reason: Reason) -> Callable[[Transaction], None]:
+    def work(tx: Transaction) -> None:
+        job = tx.job(job_id)
+        if job and job.status is JobStatus.CANCELLING and job.reason != reason:
+            tx.update_job(job_id, frozenset({JobStatus.CANCELLING}), reason=reason)
+
+    return work
+
+
+def _never_started(now: float) -> End:
+    return End(None, None, "never_started", "reconciler", now, receipt={"proof": "absent"})

@@ -1,0 +1,44 @@
+"""Old folders and logs go, in batches; records stay, outputs and checkpoints are never touched."""
+
+from __future__ import annotations
+
+from runyard.domain.states import AttemptStatus
+from runyard.engine import story
+from runyard.engine.parts import Parts
+
+_BATCH = 500
+_IDEMPOTENT_S = 24 * 3600.0
+
+
+class Retention:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def sweep(self) -> int:
+        """Remove what is past its time; returns how many attempt folders went."""
+        now = self._parts.clock()
+        store = self._parts.store
+        store.write(lambda tx: tx.forget_idempotent(now - _IDEMPOTENT_S), durable=False)
+        store.write(lambda tx: tx.prune_shapes(), durable=False)
+        before = now - self._parts.settings.keep_days * 86400
+        removed = 0
+        for name, executor in self._parts.executors.items():
+            known = executor.known()
+            for start in range(0, len(known), _BATCH):
+                for attempt_id in self._expired(known[start : start + _BATCH], before):
+                    executor.remove(attempt_id)
+                    removed += 1
+            if removed:
+                story.of().info("retention removed {} attempt folders ({})", removed, name)
+        return removed
+
+    def _expired(self, ids: list[str], before: float) -> list[str]:
+        with self._parts.store.read() as reader:
+            found = reader.attempts_by_id(ids)
+        return [
+            attempt.attempt_id
+            for attempt in found.values()
+            if attempt.status is AttemptStatus.ENDED
+            and attempt.ended_at is not None
+            and attempt.ended_at < before
+        ]

@@ -1,0 +1,214 @@
+"""Accepting jobs: defaults, ids, dependencies, and the first placement in the same commit."""
+
+from __future__ import annotations
+
+import graphlib
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+
+from runyard.domain import dependencies, errors, events, ids, states
+from runyard.domain.events import Event
+from runyard.domain.job import Dependency, Job, NewJob, Submission
+from runyard.domain.scheduling import defaults
+from runyard.domain.states import JobStatus
+from runyard.engine import readiness, story
+from runyard.engine.actor import Actor
+from runyard.engine.launching import Launcher, Placed
+from runyard.engine.parts import Parts
+from runyard.engine.placing import Placer
+from runyard.stores.base import Transaction
+
+# In a batch, depends_on may name another job of the same batch by its name.
+BATCH_MARK = "@"
+_TOLD = 20  # lines in the log for one big batch
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency:
+    key: str
+    digest: str  # hash of the body
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    jobs: list[Job]
+    placed: list[Placed]
+    fresh: bool
+
+
+class Submitter:
+    def __init__(
+        self, parts: Parts, placer: Placer, launcher: Launcher, wake: Callable[[], None]
+    ) -> None:
+        self._parts = parts
+        self._placer = placer
+        self._launcher = launcher
+        self._wake = wake
+
+    def submit(
+        self, submissions: Sequence[Submission], actor: Actor, idempotency: Idempotency | None
+    ) -> list[Job]:
+        stored = self._parts.store.write(self._work(submissions, actor, idempotency))
+        return self._accepted(stored, actor)
+
+    def submit_soon(
+        self, submissions: Sequence[Submission], actor: Actor, idempotency: Idempotency | None
+    ) -> Future[list[Job]]:
+        answer: Future[list[Job]] = Future()
+        work = self._work(submissions, actor, idempotency)
+
+        def committed(done: Future[_Stored]) -> None:
+            try:
+                answer.set_result(self._accepted(done.result(), actor))
+            except Exception as error:
+                answer.set_exception(error)
+
+        self._parts.store.write_soon(work).add_done_callback(committed)
+        return answer
+
+    def _work(
+        self, submissions: Sequence[Submission], actor: Actor, idempotency: Idempotency | None
+    ) -> Callable[[Transaction], _Stored]:
+        actor.must_submit()
+        now = self._parts.clock()
+        drafts = [self._draft(submission, actor, now) for submission in submissions]
+        order = _batch_order(submissions)
+
+        def work(tx: Transaction) -> _Stored:
+            if idempotency and (earlier := _earlier(tx, actor, idempotency)):
+                return _Stored(earlier, [], fresh=False)
+            jobs = _insert(tx, drafts, submissions, order, now)
+            if idempotency:
+                refs = json.dumps([job.ref for job in jobs])
+                tx.put_idempotent(actor.key_id, idempotency.key, idempotency.digest, refs, now)
+            # Several servers place under one lock; there a submit only stores, and wakes the pass.
+            now_too = not self._parts.store.shared and not self._placer.full
+            return _Stored(jobs, self._placer.place(tx, now) if now_too else [], fresh=True)
+
+        return work
+
+    def _accepted(self, stored: _Stored, actor: Actor) -> list[Job]:
+        for placed in stored.placed:
+            self._launcher.launch(placed)
+        if stored.fresh:
+            if not stored.placed:
+                self._wake()
+            for job in stored.jobs[:_TOLD]:
+                story.of(job.ref).info("job submitted by {}: {}", actor.name, job.spec.name)
+        return stored.jobs
+
+    def _draft(self, submission: Submission, actor: Actor, now: float) -> NewJob:
+        settings = self._parts.settings
+        request = defaults.request_from(
+            submission.wanted, self._parts.machine.capacity, settings.max_concurrent
+        )
+        retries, grace = submission.max_retries, submission.grace_s
+        spec = replace(
+            submission.spec,
+            request=request,
+            max_retries=settings.max_retries if retries is None else retries,
+            grace_s=settings.grace_s if grace is None else grace,
+        )
+        return NewJob(
+            ref=ids.job_ref(self._parts.random(16)),
+            spec=spec,
+            priority=submission.priority,
+            owner=actor.name,
+            submitted_at=now,
+            hold=submission.hold,
+        )
+
+
+def _batch_order(submissions: Sequence[Submission]) -> list[int] | None:
+    """Indexes so that each job comes after those of the batch it depends on; None when no job of
+    the batch depends on another. DependencyCycle and UnknownDependency say what is wrong."""
+    local = {
+        submission.spec.name: [
+            ref[1:] for ref, _ in submission.depends_on if ref.startswith(BATCH_MARK)
+        ]
+        for submission in submissions
+    }
+    if not any(local.values()):
+        return None
+    numbers = {submission.spec.name: n for n, submission in enumerate(submissions)}
+    if len(numbers) != len(submissions):
+        raise errors.BadRequest("Jobs of a batch that refer to each other need different names.")
+    for names in local.values():
+        for name in names:
+            if name not in numbers:
+                raise errors.UnknownDependency(job=BATCH_MARK + name)
+    dependencies.refuse_cycles(local)
+    return [numbers[name] for name in graphlib.TopologicalSorter(local).static_order()]
+
+
+def _insert(
+    tx: Transaction,
+    drafts: Sequence[NewJob],
+    submissions: Sequence[Submission],
+    order: list[int] | None,
+    now: float,
+) -> list[Job]:
+    if order is None:
+        found = [_lookup(tx, submission, {}) for submission in submissions]
+        ready = [_settled(draft, waits) for draft, waits in zip(drafts, found, strict=True)]
+        jobs = tx.insert_jobs(ready)
+    else:
+        by_name: dict[str, Job] = {}
+        placed: dict[int, Job] = {}
+        for n in order:
+            waits = _lookup(tx, submissions[n], by_name)
+            [placed[n]] = tx.insert_jobs([_settled(drafts[n], waits)])
+            by_name[submissions[n].spec.name] = placed[n]
+        jobs = [placed[n] for n in range(len(drafts))]
+    return [_cancel_if_broken(tx, job, now) for job in jobs]
+
+
+Found = tuple[tuple[Dependency, str, JobStatus], ...]
+
+
+def _lookup(tx: Transaction, submission: Submission, batch: dict[str, Job]) -> Found:
+    found = []
+    for ref, on in submission.depends_on:
+        job = batch.get(ref[1:]) if ref.startswith(BATCH_MARK) else tx.job(ref)
+        if job is None:
+            raise errors.UnknownDependency(job=ref)
+        found.append((Dependency(job.id, on), job.ref, job.status))
+    return tuple(found)
+
+
+def _settled(draft: NewJob, found: Found) -> NewJob:
+    ready, reason = readiness.of_new(draft.hold, found)
+    waits_for = tuple(dependency for dependency, _, _ in found)
+    return replace(draft, depends_on=waits_for, ready=ready, reason=reason)
+
+
+def _cancel_if_broken(tx: Transaction, job: Job, now: float) -> Job:
+    """What it depends on has failed already."""
+    if not readiness.is_broken(job.reason):
+        return job
+    event = Event(events.JOB_CANCELLED, now, "scheduler")
+    tx.apply(
+        states.move(
+            job.id,
+            JobStatus.PENDING,
+            JobStatus.CANCELLED,
+            event,
+            reason=job.reason,
+            ready=False,
+            completed_at=now,
+        )
+    )
+    return replace(job, status=JobStatus.CANCELLED)
+
+
+def _earlier(tx: Transaction, actor: Actor, idempotency: Idempotency) -> list[Job] | None:
+    found = tx.idempotent(actor.key_id, idempotency.key)
+    if found is None:
+        return None
+    digest, answer = found
+    if digest != idempotency.digest:
+        raise errors.IdempotencyConflict()
+    jobs = [tx.job(ref) for ref in json.loads(answer)]
+    return [job for job in jobs if job is not None]

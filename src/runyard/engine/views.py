@@ -1,0 +1,139 @@
+"""What is worked out when somebody looks: reasons, places in the queue, estimated starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runyard.domain import reasons, states
+from runyard.domain.job import Attempt, Job
+from runyard.domain.reasons import Reason
+from runyard.domain.scheduling import estimate
+from runyard.domain.scheduling.gates import gate_values
+from runyard.engine.commands import find
+from runyard.engine.parts import Parts
+from runyard.engine.placing import PAUSED_FLAG
+from runyard.stores.base import JobFilter, JobPage, Reader
+
+_NAMED = 10  # blockers named at most, of each kind
+_AHEAD = 500  # jobs ahead that an estimate looks at
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a job waits, its place, and when it may start."""
+
+    reason: Reason
+    position: int | None
+    est_start_low: float | None
+    est_start_high: float | None
+    blockers: tuple[str, ...]  # public ids
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job with what is worked out when it is read."""
+
+    job: Job
+    reason: Reason | None  # the job's own, or its shape's while it is ready and waits
+    attempt: Attempt | None  # the newest
+    depends_on: tuple[tuple[str, str], ...]  # (public id, on)
+    wait: Wait | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    dispatching: bool
+    max_concurrent: int
+    counts: dict[str, int]  # jobs by status
+    waiting: tuple[JobView, ...]  # first in order, at most `limit`
+    running: tuple[JobView, ...]
+    gates: tuple[dict[str, Any], ...]  # {name, value, limit, closed}
+
+
+class Views:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def job(self, ref: str | int) -> JobView:
+        with self._parts.store.read() as reader:
+            return self._full(reader, find(reader, ref))
+
+    def jobs(
+        self, chosen: JobFilter, limit: int, cursor: str | None
+    ) -> tuple[JobPage, list[JobView]]:
+        with self._parts.store.read() as reader:
+            page = reader.jobs(chosen, limit=limit, cursor=cursor)
+            return page, _briefs(reader, page.jobs)
+
+    def queue(self, limit: int) -> QueueStatus:
+        with self._parts.store.read() as reader:
+            active = reader.active_attempts()
+            running = _briefs(reader, reader.jobs_by_id([item.job_id for item in active]))
+            counts = {status.value: 0 for status in states.JobStatus}
+            counts |= {status.value: n for status, n in reader.count_by_status().items()}
+            return QueueStatus(
+                dispatching=reader.flag(PAUSED_FLAG) is None,
+                max_concurrent=self._parts.settings.max_concurrent,
+                counts=counts,
+                waiting=tuple(self._waiting(reader, limit)),
+                running=tuple(running),
+                gates=self._gates(),
+            )
+
+    def _waiting(self, reader: Reader, limit: int) -> list[JobView]:
+        return [self._full(reader, job) for job in reader.waiting_jobs(limit)]
+
+    def _gates(self) -> tuple[dict[str, Any], ...]:
+        machine = self._parts.machine
+        if machine.load is None:
+            return ()
+        closed = {gate.gate for gate in machine.gates.closed}
+        return tuple(
+            {"name": name, "value": value, "limit": limit, "closed": name in closed}
+            for name, value, limit in gate_values(machine.load, machine.limits)
+        )
+
+    def _full(self, reader: Reader, job: Job) -> JobView:
+        brief = _briefs(reader, [job])[0]
+        waiting_for = reader.dependencies(job.id)
+        depends_on = tuple((ref, dependency.on) for dependency, ref, _ in waiting_for)
+        wait = self._wait(reader, brief) if job.status in states.WAITING else None
+        return JobView(job, brief.reason, brief.attempt, depends_on, wait)
+
+    def _wait(self, reader: Reader, view: JobView) -> Wait:
+        job = view.job
+        reason = view.reason or Reason(reasons.QUEUED)
+        if not job.ready:
+            blockers = tuple(
+                ref for _, ref, status in reader.dependencies(job.id) if status not in states.ENDED
+            )
+            until = job.not_before if reason.code == reasons.RETRY_DELAY else None
+            return Wait(reason, None, until, None, blockers)
+        ahead = reader.waiting_ahead(job, _AHEAD)
+        active = reader.active_attempts()
+        low, high = estimate.start(
+            now=self._parts.clock(),
+            ahead=len(ahead),
+            running=[(attempt.started_at, attempt.expected_s) for attempt in active],
+            slots=self._parts.settings.max_concurrent,
+        )
+        running = reader.jobs_by_id([attempt.job_id for attempt in active[:_NAMED]])
+        refs = [item.ref for item in ahead[:_NAMED]] + [blocker.ref for blocker in running]
+        return Wait(reason, reader.position(job), low, high, tuple(refs))
+
+
+def _briefs(reader: Reader, jobs: Sequence[Job]) -> list[JobView]:
+    """One query for all attempts and one per shape, however long the page."""
+    attempts = reader.attempts_by_id([job.attempt_id() for job in jobs if job.attempt_number])
+    waits: dict[int, Reason | None] = {}
+    views = []
+    for job in jobs:
+        reason = job.reason
+        if reason is None and job.ready and job.status in states.WAITING:
+            if job.shape_id not in waits:
+                waits[job.shape_id] = reader.shape_wait(job.shape_id)
+            reason = waits[job.shape_id] or Reason(reasons.QUEUED)
+        views.append(JobView(job, reason, attempts.get(job.attempt_id()), (), None))
+    return views

@@ -1,0 +1,222 @@
+"""Attempts as processes of this machine, each under its own supervisor below the keeper.
+
+The server makes the attempt's folder and journal, tells the keeper, and hears news on a datagram
+socket. The journal is the truth; news only makes it quick.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from runyard.executors.base import End, Launch, News, NewsKind, Sight, Sighting, Stop
+from runyard.supervisor import journal, liveness, reconcile, stop_request
+from runyard.supervisor.keeper_client import KeeperClient
+
+_NEWS_SOCKET = "news.sock"
+_DATAGRAM = 256 * 1024
+_HUNG_S = 60.0
+
+
+class LocalExecutor:
+    """See executors/base.py for the promises."""
+
+    name = "local"
+
+    def __init__(self, data_dir: Path, server_id: str, gpu_lock_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._attempts = data_dir / "attempts"
+        self._server_id = server_id
+        self._gpu_lock_dir = gpu_lock_dir
+        self._keeper = KeeperClient(data_dir)
+        self._hear: Callable[[News], None] | None = None
+        self._socket: socket.socket | None = None
+        self._listener: threading.Thread | None = None
+        self._closing = threading.Event()
+
+    # the port
+
+    def open(self, hear: Callable[[News], None]) -> None:
+        self._hear = hear
+        self._socket = _bind(self._data_dir)
+        self._listener = threading.Thread(target=self._listen, name="news", daemon=True)
+        self._listener.start()
+        self._keeper.ensure()
+
+    def close(self, *, keep: bool) -> None:
+        self._closing.set()
+        if not keep:
+            self._keeper.leave()
+        if self._listener:
+            self._listener.join(2)
+        if self._socket:
+            self._socket.close()
+            with contextlib.suppress(OSError):
+                os.unlink(self._data_dir / _NEWS_SOCKET)
+
+    def available(self) -> tuple[bool, str]:
+        try:
+            self._keeper.ensure()
+        except OSError:
+            return False, "keeper_unreachable"
+        return True, ""
+
+    def start(self, launch: Launch) -> None:
+        folder = self._folder(launch.attempt_id)
+        journal.create(folder, self._spec(launch))
+        self._keeper.run(launch.attempt_id)
+
+    def stop(self, attempt_id: str, stop: Stop) -> None:
+        folder = self._folder(attempt_id)
+        # The attempt may not have been handed over yet: its supervisor will find the request.
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        stop_request.write(
+            folder,
+            seq=stop.seq,
+            cause=stop.cause,
+            grace_s=stop.grace_s,
+            requested_by=stop.requested_by,
+            requested_at=stop.requested_at,
+        )
+        stop_request.nudge(folder)
+
+    def inspect(self, attempt_id: str) -> Sighting:
+        folder = self._folder(attempt_id)
+        written = journal.read(folder)
+        if written.spec is None:
+            return Sighting(Sight.ABSENT)
+        if written.exit is not None:
+            return Sighting(Sight.ENDED, end=_end(written.exit))
+        if liveness.supervisor_alive(folder):
+            return self._living(folder, written)
+        ended = reconcile.settle(folder, self._keeper.alive())
+        if ended is None:
+            return self._living(folder, journal.read(folder))
+        return Sighting(Sight.ENDED, end=_end(ended))
+
+    def log_path(self, attempt_id: str) -> str:
+        return f"{self._folder(attempt_id)}/out.log"
+
+    def remove(self, attempt_id: str) -> None:
+        shutil.rmtree(self._folder(attempt_id), ignore_errors=True)
+
+    def known(self) -> list[str]:
+        try:
+            return os.listdir(self._attempts)
+        except FileNotFoundError:
+            return []
+
+    # inside
+
+    def _folder(self, attempt_id: str) -> str:
+        return f"{self._attempts}/{attempt_id}"
+
+    def _spec(self, launch: Launch) -> dict[str, Any]:
+        return {
+            "attempt_id": launch.attempt_id,
+            "job_id": launch.job_ref,
+            "token": secrets.token_hex(8),
+            "tag": launch.tag,
+            "argv": list(launch.argv),
+            "env": dict(launch.env),
+            "cwd": launch.cwd,
+            "make_dirs": list(launch.make_dirs),
+            "grace_s": launch.grace_s,
+            "leftover_grace_s": launch.leftover_grace_s,
+            "timeout_s": launch.timeout_s,
+            "log_cap_bytes": launch.log_cap_bytes,
+            "nice": launch.nice,
+            "gpu_locks": [
+                {
+                    "path": str(self._gpu_lock_dir / uuid),
+                    "shared": launch.gpu_shared,
+                    "server_id": self._server_id,
+                }
+                for uuid in launch.gpu_uuids
+            ],
+            **launch.extra,
+        }
+
+    def _living(self, folder: str, written: journal.Journal) -> Sighting:
+        asked = stop_request.read(folder)
+        seq = int(asked["seq"]) if asked else 0
+        hung = liveness.silent_since(folder, _HUNG_S)
+        if written.job is None:
+            return Sighting(Sight.STARTING, stop_seq=seq, hung_since=hung)
+        started = float(written.job["started_at"])
+        sight = Sight.STOPPING if asked or written.main_exit else Sight.RUNNING
+        return Sighting(sight, started_at=started, stop_seq=seq, hung_since=hung)
+
+    def _listen(self) -> None:
+        assert self._socket is not None
+        while not self._closing.is_set():
+            readable, _, _ = select.select([self._socket], [], [], 0.5)
+            if readable:
+                self._take()
+
+    def _take(self) -> None:
+        assert self._socket is not None
+        assert self._hear is not None
+        try:
+            data = self._socket.recv(_DATAGRAM)
+            told = json.loads(data)
+            news = _news(told)
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        if news:
+            self._hear(news)
+
+
+def _bind(data_dir: Path) -> socket.socket:
+    """The socket's path may be longer than an address can hold: go through the directory."""
+    path = data_dir / _NEWS_SOCKET
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 * 1024 * 1024)
+    folder = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        listening.bind(f"/proc/self/fd/{folder}/{_NEWS_SOCKET}")
+    finally:
+        os.close(folder)
+    os.chmod(path, 0o600)
+    return listening
+
+
+def _news(told: dict[str, Any]) -> News | None:
+    attempt_id = str(told["attempt_id"])
+    at = float(told.get("at", time.time()))
+    match told["kind"]:
+        case "job":
+            return News(attempt_id, NewsKind.STARTED, float(told.get("started_at", at)))
+        case "exit":
+            return News(attempt_id, NewsKind.ENDED, at, _end(told))
+        case "stuck":
+            return None
+    return None
+
+
+_END_FIELDS = ("code", "signal", "cause", "by", "ended_at", "started_at")
+
+
+def _end(record: dict[str, Any]) -> End:
+    return End(
+        code=record.get("code"),
+        signal=record.get("signal"),
+        cause=str(record.get("cause", "unknown")),
+        by=str(record.get("by", "unknown")),
+        ended_at=float(record["ended_at"]),
+        started_at=record.get("started_at"),
+        detail={k: v for k, v in record.items() if k in ("errno", "path", "message", "limit_s")},
+        receipt={k: v for k, v in record.items() if k not in _END_FIELDS},
+    )
