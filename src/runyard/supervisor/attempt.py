@@ -1,0 +1,227 @@
+"""One attempt, from the hand-over to its exit record."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from typing import Any
+
+from runyard.supervisor import (
+    end_record,
+    ending,
+    gpu_locks,
+    journal,
+    kernel,
+    liveness,
+    log_bound,
+    protocol,
+    stop_request,
+    stopping,
+)
+from runyard.supervisor.host import SIGNALS, Host
+
+_JOURNAL_RESERVE = 16 * 1024  # so that the end can be recorded on a full disk
+
+
+class Attempt:
+    """Owns the processes of one attempt. Used once, by `run`."""
+
+    def __init__(self, host: Host, attempt_id: str) -> None:
+        self.host = host
+        self.attempt_id = attempt_id
+        self.folder = f"{protocol.ATTEMPTS}/{attempt_id}"
+        self.spec: dict[str, Any] = {}
+        self.die_after = ""
+        self.main_pid = 0
+        self.started_at: float | None = None
+        self.started_clock = 0.0
+        self.log_fd = -1  # opened when first needed
+        self.gpu_fds: list[int] = []
+        self.stop: stopping.Stopping | None = None
+        self.stop_seq = 0
+        self.next_beat = 0.0
+
+    def run(self) -> None:
+        path = f"{self.folder}/{protocol.JOURNAL}"
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            # Somebody else's lock: this attempt was handed over twice, and once is enough.
+            if liveness.hold(fd):
+                self.journal = journal.Appender(fd)
+                self._run_locked()
+        finally:
+            for gpu_fd in self.gpu_fds:
+                os.close(gpu_fd)
+            if self.log_fd >= 0:
+                os.close(self.log_fd)
+            os.close(fd)
+
+    def _run_locked(self) -> None:
+        self.end = end_record.EndRecord(self)
+        spec = self.journal.refresh().spec
+        if spec is None:
+            self.end.write_unstarted("never_started", {"message": "the journal has no spec"})
+            return
+        self.spec = spec
+        self.die_after = spec.get("testing", {}).get("die_after", "")
+        self.reached("locked")
+        if not self.journal.append("supervisor", self.host.identity, once=True):
+            return  # it has ended, or an earlier supervisor had it and others will end it
+        self.reached("supervisor_record")
+        request = stop_request.read(self.folder)
+        if request is not None:
+            self.stop = stopping.Stopping(request)
+            self.end.write_unstarted("cancelled_before_start", {})
+            return
+        refusal = self._prepare() or self._start()
+        if refusal is not None:
+            self.end.write_unstarted(*refusal)
+            return
+        self._watch()
+        ending.end_tree(self)
+        self.reached("tree_empty")
+        self.end.write()
+
+    def _prepare(self) -> tuple[str, dict[str, Any]] | None:
+        """Locks and directories; the cause and its detail if the job cannot start."""
+        locked = gpu_locks.take(self.spec.get("gpu_locks", ()), self.gpu_fds)
+        if locked is not None:
+            return "gpu_locked", locked
+        path = f"{self.folder}/{protocol.TEMPORARY}"
+        try:
+            os.mkdir(path, 0o700)
+            for path in self.spec.get("make_dirs", ()):
+                os.makedirs(path, exist_ok=True)
+        except OSError as error:
+            return "start_failed", {
+                "step": "make_dirs",
+                "path": path,
+                "errno": error.errno,
+                "message": error.strerror,
+            }
+        return None
+
+    def _start(self) -> tuple[str, dict[str, Any]] | None:
+        """Identity, then go; the cause and its detail if the program cannot be executed."""
+        spec = self.spec
+        child = self.host.take_child()
+        self.reached("forked")
+        self.main_pid = child.pid
+        self.started_at = time.time()
+        self.started_clock = time.monotonic()
+        recorded = self.journal.append(
+            "job",
+            {
+                "pid": child.pid,
+                "start_ticks": child.start_ticks,
+                "sid": child.pid,
+                **self.host.job_identity,
+                "started_at": self.started_at,
+            },
+        )
+        if not recorded:
+            child.discard()
+            return "never_started", {}
+        self.reached("job_record")
+        child.release(
+            {
+                "tag": spec["tag"],
+                "argv": spec["argv"],
+                "env": spec["env"],
+                "cwd": spec["cwd"],
+                "log": f"{self.folder}/{protocol.LOG}",
+                "nice": spec.get("nice", 0),
+                "no_new_privs": spec.get("no_new_privs", True),
+                "cgroups": (),
+            }
+        )
+        self.reached("go")
+        kernel.reserve(self.journal.fd, _JOURNAL_RESERVE)
+        failure = child.await_exec()
+        if failure is not None:
+            os.waitpid(child.pid, 0)
+            self.started_at = None
+            return end_record.cause_of_failure(failure), failure
+        self.host.news.send("started", self.attempt_id, started_at=self.started_at, pid=child.pid)
+        return None
+
+    def _watch(self) -> None:
+        """Until the main process has ended, or has to be ended."""
+        timeout_s = self.spec.get("timeout_s")
+        limit = self.started_clock + timeout_s if timeout_s else float("inf")
+        self.next_beat = self.started_clock + protocol.HEARTBEAT_S
+        while not ending.main_ended(self):
+            now = time.monotonic()
+            if self.stop is not None and now >= self.stop.deadline:
+                return
+            if now >= limit and self.stop is None:
+                self.begin_stop(stopping.own_request("timeout", self.grace_s))
+                continue
+            if now >= self.next_beat:
+                self.beat(now)
+            due = min(self.next_beat, limit if self.stop is None else self.stop.deadline)
+            self.hear(signal.sigtimedwait(SIGNALS, max(0.0, due - time.monotonic())))
+
+    @property
+    def grace_s(self) -> float:
+        return float(self.spec.get("grace_s", protocol.DEFAULT_GRACE_S))
+
+    def hear(self, info: signal.struct_siginfo | None) -> None:
+        if info is None or info.si_signo == signal.SIGCHLD:
+            return
+        if info.si_signo == signal.SIGUSR1:
+            self.look_for_stop()
+        elif info.si_signo == signal.SIGTERM:
+            again = self.stop is not None and self.stop.cause == "supervisor_term"
+            grace = 0.0 if again else self.grace_s
+            self.begin_stop(stopping.own_request("supervisor_term", grace))
+
+    def look_for_stop(self) -> None:
+        request = stop_request.read(self.folder)
+        if request is not None and request["seq"] > self.stop_seq:
+            self.stop_seq = request["seq"]
+            self.begin_stop(request)
+
+    def begin_stop(self, request: stop_request.Request) -> None:
+        if self.stop is None:
+            self.stop = stopping.Stopping(request)
+            self.stop.begin(self)
+        else:
+            self.stop.shorten(request)
+
+    def beat(self, now: float) -> None:
+        """Every few seconds: say that we are not hung, look for a stop request, bound the log."""
+        self.next_beat = now + protocol.HEARTBEAT_S
+        path = f"{self.folder}/{protocol.HEARTBEAT}"
+        try:
+            os.utime(path)
+        except FileNotFoundError:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError:
+            pass
+        self.host.news.flush()
+        self.look_for_stop()
+        log_bound.bound(self)
+
+    def open_log(self) -> int:
+        """Our own descriptor of the log; not O_APPEND, so that it can write anywhere."""
+        if self.log_fd < 0:
+            with contextlib.suppress(OSError):
+                self.log_fd = os.open(f"{self.folder}/{protocol.LOG}", os.O_RDWR | os.O_CLOEXEC)
+        return self.log_fd
+
+    def log_bytes(self) -> int:
+        try:
+            return os.stat(f"{self.folder}/{protocol.LOG}").st_size
+        except OSError:
+            return 0
+
+    def reached(self, step: str) -> None:
+        """Tests make the supervisor die right after a step."""
+        if step == self.die_after:
+            os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,155 @@
+"""The child that becomes the job's main process: forked ahead, it waits for its plan, then execs.
+
+It inherits nothing of the supervisor but 0, 1 and 2, dies with the supervisor, and ends itself if
+the plan never comes.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+from runyard.supervisor import identity, kernel, protocol
+
+_LENGTH_BYTES = 4
+
+
+class Child:
+    """The supervisor's end: identity, the pipe that says go, the pipe that tells of failure."""
+
+    __slots__ = ("failure", "go", "pid", "start_ticks")
+
+    def __init__(self, pid: int, go: int, failure: int) -> None:
+        self.pid = pid
+        self.go = go
+        self.failure = failure
+        self.start_ticks = identity.start_ticks(pid)
+
+    def alive(self) -> bool:
+        flags = os.WEXITED | os.WNOWAIT | os.WNOHANG
+        return os.waitid(os.P_PID, self.pid, flags) is None
+
+    def release(self, plan: dict[str, Any]) -> None:
+        """Say go. The caller has recorded the child's identity before."""
+        body = marshal.dumps(plan)
+        view = memoryview(len(body).to_bytes(_LENGTH_BYTES, "big") + body)
+        try:
+            while view:
+                view = view[os.write(self.go, view) :]
+        except BrokenPipeError:
+            pass  # it was killed; its exit status tells
+        finally:
+            os.close(self.go)
+
+    def await_exec(self) -> dict[str, Any] | None:
+        """None once the program runs, else why it does not."""
+        try:
+            data = b""
+            while chunk := os.read(self.failure, 65536):
+                data += chunk
+        finally:
+            os.close(self.failure)
+        return marshal.loads(data) if data else None
+
+    def discard(self) -> None:
+        """The child is dead or not needed: close its pipes, which ends it, and reap it."""
+        os.close(self.go)
+        os.close(self.failure)
+        os.waitpid(self.pid, 0)
+
+
+def fork_child() -> Child:
+    plan_read, plan_write = os.pipe()
+    failure_read, failure_write = os.pipe()
+    supervisor = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _prepare(supervisor, plan_read, failure_write)
+            _become_job(plan_read, failure_write)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(127)
+    os.close(plan_read)
+    os.close(failure_write)
+    return Child(pid, plan_write, failure_read)
+
+
+def _prepare(supervisor: int, plan: int, failure: int) -> None:
+    """What every job needs, whatever its plan says."""
+    _close_all_but(plan, failure)
+    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    os.setsid()
+    kernel.die_with_parent(signal.SIGKILL)
+    if os.getppid() != supervisor:
+        os._exit(127)
+    # Last, so that a stray signal to a process not yet in its own session cannot hit it.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    try:
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        os.write(fd, b"%d" % protocol.OOM_SCORE_ADJ)
+        os.close(fd)
+    except OSError:
+        pass  # it already has a higher one, or /proc is restricted
+
+
+def _become_job(plan_fd: int, failure: int) -> NoReturn:
+    plan = _read_plan(plan_fd)
+    kernel.set_tag(plan["tag"])
+    step, path = "log", plan["log"]
+    try:
+        log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        if plan["no_new_privs"]:
+            kernel.no_new_privileges()
+        if plan["nice"]:
+            step, path = "nice", ""
+            os.nice(plan["nice"])
+        for group in plan["cgroups"]:
+            step, path = "cgroup", group
+            _join(group)
+        step, path = "cwd", plan["cwd"]
+        os.chdir(path)
+        step, path = "exec", plan["argv"][0]
+        os.execvpe(path, plan["argv"], plan["env"])
+    except BaseException as error:
+        _report(failure, step, path, error)
+    os._exit(127)
+
+
+def _read_plan(fd: int) -> dict[str, Any]:
+    data = bytearray()
+    while chunk := os.read(fd, 65536):
+        data += chunk
+    body = bytes(data[_LENGTH_BYTES:])
+    if not body or len(body) != int.from_bytes(data[:_LENGTH_BYTES], "big"):
+        os._exit(127)
+    return marshal.loads(body)  # type: ignore[no-any-return]
+
+
+def _join(group: str) -> None:
+    fd = os.open(f"{group}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+    os.write(fd, b"0")
+    os.close(fd)
+
+
+def _report(failure: int, step: str, path: str, error: BaseException) -> None:
+    number = error.errno if isinstance(error, OSError) else None
+    message = os.strerror(number) if number else str(error)
+    os.write(
+        failure,
+        marshal.dumps({"step": step, "path": path, "errno": number, "message": message}),
+    )
+
+
+def _close_all_but(first: int, second: int) -> None:
+    low, high = sorted((first, second))
+    os.closerange(3, low)
+    os.closerange(low + 1, high)
+    os.closerange(high + 1, min(os.sysconf("SC_OPEN_MAX"), 1 << 20))

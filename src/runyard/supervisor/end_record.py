@@ -1,0 +1,161 @@
+"""Collecting what the end of an attempt has to say, and writing it: main_exit, then exit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+from runyard.supervisor import process_table, protocol, shared_memory, temporary
+
+if TYPE_CHECKING:
+    from runyard.supervisor.attempt import Attempt
+
+_RETRY_S = 0.25
+
+
+class EndRecord:
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self.shared_memory: shared_memory.Mapped = {}
+        self._signals: list[dict[str, Any]] = []
+        self._main: dict[str, Any] | None = None
+        self._reaped = 0
+        self._usage = [0.0, 0.0, 0]  # user seconds, system seconds, peak KiB
+        self._stuck: list[dict[str, object]] = []
+
+    def signalled(self, name: str, target: str) -> None:
+        self._signals.append({"signal": name, "at": time.time(), "target": target})
+
+    def reap(self, pid: int) -> None:
+        _, _, usage = os.wait4(pid, 0)
+        self._reaped += 1
+        self._usage[0] += usage.ru_utime
+        self._usage[1] += usage.ru_stime
+        self._usage[2] = max(self._usage[2], usage.ru_maxrss)
+
+    def record_main(self, info: os.waitid_result) -> None:
+        """Durable before the caller reaps it."""
+        attempt = self.attempt
+        if self._main is None:
+            self._main = {
+                **status_of(info),
+                # Counted from the start, so that a clock set back cannot end it before it began.
+                "ended_at": _end_time(attempt),
+                "stop": attempt.stop.request if attempt.stop is not None else None,
+            }
+        attempt.journal.append("main_exit", self._main, once=True, sync=True)
+        attempt.reached("main_exit")
+
+    def report_stuck(self, pids: list[int]) -> None:
+        """Name what does not die, once for every different list."""
+        stuck = [process_table.describe(pid) for pid in pids]
+        if {p["pid"] for p in stuck} == {p["pid"] for p in self._stuck}:
+            return
+        self._stuck = stuck
+        with contextlib.suppress(OSError):
+            self.attempt.journal.append("stuck", {"processes": stuck})
+        self.attempt.host.news.send("stuck", self.attempt.attempt_id, processes=stuck)
+
+    def write(self) -> None:
+        """The tree is empty: clean up what is left in files, then write the exit record."""
+        attempt = self.attempt
+        main = self._main or {}
+        stop = attempt.stop if attempt.stop is not None and main.get("stop") else None
+        removed_bytes = shared_memory.remove(self.shared_memory) if self.shared_memory else 0
+        temporary_removed = temporary.remove(f"{attempt.folder}/{protocol.TEMPORARY}")
+        now = time.time()
+        self._append(
+            {
+                "code": main.get("code"),
+                "signal": main.get("signal"),
+                "core": main.get("core", False),
+                "cause": stop.exit_cause if stop is not None else "exited",
+                "by": "supervisor",
+                "proof": "echild",
+                "started_at": attempt.started_at,
+                "ended_at": main.get("ended_at", now),
+                "signals": self._signals,
+                "processes_ended": self._reaped,
+                "stuck": [],
+                "was_stuck": self._stuck,
+                "shm_bytes": removed_bytes,
+                "temp_removed": temporary_removed,
+                "rusage": {
+                    "utime_s": round(self._usage[0], 6),
+                    "stime_s": round(self._usage[1], 6),
+                    "maxrss_kb": self._usage[2],
+                },
+                "killed_externally": _killed_externally(main, self._signals),
+                "log_bytes": attempt.log_bytes(),
+                "stop": stop.request if stop is not None else None,
+                "seconds": max(0.0, now - stop.request["requested_at"]) if stop else None,
+            }
+        )
+
+    def write_unstarted(self, cause: str, detail: dict[str, Any]) -> None:
+        """Nothing of the user's ran."""
+        stop = self.attempt.stop
+        now = time.time()
+        temporary.remove(f"{self.attempt.folder}/{protocol.TEMPORARY}")
+        self._append(
+            {
+                "code": None,
+                "signal": None,
+                "cause": cause,
+                "detail": detail,
+                "by": "supervisor",
+                "proof": "echild",
+                "started_at": None,
+                "ended_at": now,
+                "signals": [],
+                "processes_ended": 0,
+                "stuck": [],
+                "shm_bytes": 0,
+                "temp_removed": True,
+                "log_bytes": 0,
+                "stop": stop.request if stop is not None else None,
+                "seconds": max(0.0, now - stop.request["requested_at"]) if stop else None,
+            }
+        )
+
+    def _append(self, fields: dict[str, Any]) -> None:
+        attempt = self.attempt
+        while True:
+            try:
+                attempt.journal.append("exit", fields, once=True, sync=True)
+                break
+            except OSError:
+                # A full or failing disk: the supervisor stays until the end is on record.
+                attempt.beat(time.monotonic())
+                time.sleep(_RETRY_S)
+        attempt.reached("exit_record")
+        record = attempt.journal.journal.exit
+        attempt.host.news.send("ended", attempt.attempt_id, exit=record)
+
+
+def status_of(info: os.waitid_result) -> dict[str, Any]:
+    """Code or signal, never both; the other is None."""
+    if info.si_code == os.CLD_EXITED:
+        return {"code": info.si_status, "signal": None, "core": False}
+    return {"code": None, "signal": info.si_status, "core": info.si_code == os.CLD_DUMPED}
+
+
+def cause_of_failure(failure: dict[str, Any]) -> str:
+    return {"exec": "exec_failed", "cwd": "cwd_missing"}.get(failure["step"], "start_failed")
+
+
+def _end_time(attempt: Attempt) -> float:
+    assert attempt.started_at is not None
+    return attempt.started_at + (time.monotonic() - attempt.started_clock)
+
+
+def _killed_externally(main: dict[str, Any], signals: list[dict[str, Any]]) -> bool:
+    """A KILL or TERM that nobody here sent."""
+    number = main.get("signal")
+    if number not in (signal.SIGKILL, signal.SIGTERM):
+        return False
+    name = "KILL" if number == signal.SIGKILL else "TERM"
+    return not any(s["signal"] == name and s["target"] != "leftovers" for s in signals)

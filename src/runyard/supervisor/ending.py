@@ -1,0 +1,144 @@
+"""Ending the tree: peek, record, reap; leftovers; kill direct children until there are none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from runyard.supervisor import process_table, protocol, shared_memory
+from runyard.supervisor.host import SIGNALS
+
+if TYPE_CHECKING:
+    from runyard.supervisor.attempt import Attempt
+
+_PEEK = os.WEXITED | os.WNOWAIT | os.WNOHANG
+_TRACKER_PATIENCE_S = 0.3
+_TRACKERS = (b"multiprocessing.resource_tracker", b"torch_shm_manager")
+_CHECK_RECORD_S = 0.25
+
+
+def main_ended(attempt: Attempt) -> bool:
+    """Reap orphans that came up to us; True once main has ended (it stays a zombie)."""
+    while (info := os.waitid(os.P_ALL, 0, _PEEK)) is not None:
+        if info.si_pid == attempt.main_pid:
+            attempt.reached("peeked")
+            return True
+        attempt.end.reap(info.si_pid)
+    return False
+
+
+def end_tree(attempt: Attempt) -> None:
+    """Return when this process has no child left, which the kernel says with ECHILD."""
+    if _reap(attempt):
+        return
+    if attempt.main_pid == 0 and not _forced(attempt) and _leftovers_left(attempt):
+        return
+    _kill_until_empty(attempt)
+
+
+def _forced(attempt: Attempt) -> bool:
+    return attempt.stop is not None and attempt.stop.forced
+
+
+def _reap(attempt: Attempt) -> bool:
+    """Reap what has ended; True on ECHILD. The main process is recorded before it is reaped."""
+    try:
+        while (info := os.waitid(os.P_ALL, 0, _PEEK)) is not None:
+            if info.si_pid == attempt.main_pid:
+                _record_main(attempt, info)
+                attempt.main_pid = 0
+            attempt.end.reap(info.si_pid)
+    except ChildProcessError:
+        return True
+    return False
+
+
+def _record_main(attempt: Attempt, info: os.waitid_result) -> None:
+    """The record must be on disk while the kernel still holds the status."""
+    while True:
+        try:
+            attempt.end.record_main(info)
+            return
+        except OSError:
+            # A full disk does not keep the rest of the tree alive.
+            for pid in process_table.own_children():
+                if pid != attempt.main_pid:
+                    _kill(pid, signal.SIGKILL)
+            time.sleep(_CHECK_RECORD_S)
+
+
+def _leftovers_left(attempt: Attempt) -> bool:
+    """Main has ended: what it left is asked to end; True if all did within the leftover grace."""
+    grace = float(attempt.spec.get("leftover_grace_s", protocol.DEFAULT_LEFTOVER_GRACE_S))
+    deadline = time.monotonic() + grace
+    _remember_shared_memory(attempt)
+    asked: set[int] = set()
+    pause = 0.002
+    while not _reap(attempt):
+        now = time.monotonic()
+        if now >= deadline or _forced(attempt):
+            return False
+        for pid in process_table.own_children():
+            if pid not in asked and not _is_tracker(pid):
+                asked.add(pid)
+                _kill(pid, signal.SIGTERM)
+                _kill(pid, signal.SIGCONT)
+                if len(asked) == 1:
+                    attempt.end.signalled("TERM", "leftovers")
+        if now >= attempt.next_beat:
+            attempt.beat(now)
+        attempt.hear(signal.sigtimedwait(SIGNALS, min(pause, deadline - now)))
+        pause = min(pause * 2, 0.05)
+    return True
+
+
+def _kill_until_empty(attempt: Attempt) -> None:
+    started = time.monotonic()
+    kill_timeout = float(attempt.spec.get("kill_timeout_s", protocol.DEFAULT_KILL_TIMEOUT_S))
+    _remember_shared_memory(attempt)
+    attempt.end.signalled("KILL", "children")
+    pause = 0.001
+    while True:
+        waited = time.monotonic() - started
+        refused = _kill_children(spare_trackers=waited < _TRACKER_PATIENCE_S)
+        if _reap(attempt):
+            return
+        if waited >= kill_timeout or refused:
+            attempt.end.report_stuck(process_table.own_children())
+        if time.monotonic() >= attempt.next_beat:
+            attempt.beat(time.monotonic())
+        signal.sigtimedwait((signal.SIGCHLD,), pause)
+        pause = min(pause * 2, 1.0 if waited > kill_timeout else 0.05)
+
+
+def _kill_children(*, spare_trackers: bool) -> bool:
+    """One wave; True if the kernel refused to kill one of them."""
+    refused = False
+    for pid in process_table.own_children():
+        if not (spare_trackers and _is_tracker(pid)):
+            refused = not _kill(pid, signal.SIGKILL) or refused
+    return refused
+
+
+def _kill(pid: int, number: int) -> bool:
+    """Only for direct children: nobody else can reap them, so the number cannot be another's."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        return False
+    return True
+
+
+def _is_tracker(pid: int) -> bool:
+    """They remove shared memory and leave by themselves once the others are dead."""
+    command = process_table.command_line(pid)
+    return any(name in command for name in _TRACKERS)
+
+
+def _remember_shared_memory(attempt: Attempt) -> None:
+    found = shared_memory.mapped_by(process_table.descendants(os.getpid()))
+    attempt.end.shared_memory.update(found)

@@ -1,0 +1,43 @@
+"""What a supervisor process keeps between attempts: who it is, its news socket, its next child."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from runyard.supervisor import child, identity, kernel, news
+
+# Blocked for the whole life of a supervisor and read one by one with sigtimedwait.
+SIGNALS = frozenset((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM))
+
+
+class Host:
+    __slots__ = ("_next_child", "identity", "job_identity", "keeper_pid", "news", "uid")
+
+    def __init__(self, keeper_pid: int) -> None:
+        self.keeper_pid = keeper_pid
+        self.uid = os.getuid()
+        self.news = news.NewsSender()
+        self.identity: dict[str, Any] = {
+            **identity.of_process(os.getpid()),
+            "keeper_pid": keeper_pid,
+            "containment": "subreaper" if kernel.is_subreaper() else "tag",
+        }
+        self.job_identity = {
+            "boot_id": self.identity["boot_id"],
+            "pidns": self.identity["pidns"],
+        }
+        self._next_child: child.Child | None = None
+
+    def prepare_child(self) -> None:
+        """Fork the next attempt's child ahead, while nobody waits for it."""
+        if self._next_child is None:
+            self._next_child = child.fork_child()
+
+    def take_child(self) -> child.Child:
+        ready, self._next_child = self._next_child, None
+        if ready is not None and not ready.alive():
+            ready.discard()
+            ready = None
+        return ready or child.fork_child()

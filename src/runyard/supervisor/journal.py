@@ -1,0 +1,231 @@
+"""The journal of an attempt: one append-only file of checksummed records.
+
+Each line is `<crc32 hex> <compact json>`. Appending is done under an OFD lock; the exit record is
+the last one and the first writer of it wins. Only main_exit and exit are synced to disk.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import struct
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from runyard.supervisor import protocol
+
+Record = dict[str, Any]
+
+_encode_json = json.JSONEncoder(separators=(",", ":")).encode
+_APPEND_LOCK = struct.pack("hhqqixxxx", fcntl.F_WRLCK, os.SEEK_SET, protocol.APPEND_BYTE, 1, 0)
+_APPEND_UNLOCK = struct.pack("hhqqixxxx", fcntl.F_UNLCK, os.SEEK_SET, protocol.APPEND_BYTE, 1, 0)
+
+
+class Journal:
+    """What a journal says. Records that are torn, damaged or of an unknown version are counted in
+    `unreadable` and otherwise ignored."""
+
+    __slots__ = ("records", "size", "torn", "unreadable")
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.size = 0
+        self.torn = False
+        self.unreadable = 0
+
+    @property
+    def spec(self) -> Record | None:
+        return self.first("spec")
+
+    @property
+    def supervisor(self) -> Record | None:
+        return self.first("supervisor")
+
+    @property
+    def job(self) -> Record | None:
+        return self.first("job")
+
+    @property
+    def main_exit(self) -> Record | None:
+        return self.first("main_exit")
+
+    @property
+    def exit(self) -> Record | None:
+        return self.first("exit")
+
+    @property
+    def stuck(self) -> Record | None:
+        return self.last("stuck")
+
+    @property
+    def log_holes(self) -> list[Record]:
+        return [record for record in self.records if record["kind"] == "log_hole"]
+
+    def first(self, kind: str) -> Record | None:
+        for record in self.records:
+            if record["kind"] == kind:
+                return record
+        return None
+
+    def last(self, kind: str) -> Record | None:
+        for record in reversed(self.records):
+            if record["kind"] == kind:
+                return record
+        return None
+
+    def feed(self, data: bytes) -> None:
+        """Take in what was appended behind the part already known."""
+        self.size += len(data)
+        lines = data.split(b"\n")
+        self.torn = bool(lines.pop())
+        for line in lines:
+            record = decode(line)
+            if record is not None:
+                self.records.append(record)
+            elif line:
+                self.unreadable += 1
+
+
+def encode(kind: str, fields: Mapping[str, Any]) -> bytes:
+    body = _encode_json({"v": protocol.VERSION, "kind": kind, "time": time.time(), **fields})
+    data = body.encode()
+    return b"%08x %s\n" % (zlib.crc32(data), data)
+
+
+def decode(line: bytes) -> Record | None:
+    """The record of one line, or None where it cannot be trusted."""
+    try:
+        if int(line[:8], 16) != zlib.crc32(line[9:]):
+            return None
+        record = json.loads(line[9:])
+        if record["v"] != protocol.VERSION or not isinstance(record["kind"], str):
+            return None
+    except (ValueError, KeyError, TypeError):
+        return None
+    return record  # type: ignore[no-any-return]
+
+
+def create(folder: str, spec: Mapping[str, Any]) -> bool:
+    """Make the attempt's folder and its journal with the spec record; False if it was there."""
+    path = f"{folder}/{protocol.JOURNAL}"
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        os.makedirs(folder, 0o700, exist_ok=True)
+    try:
+        fd = os.open(path, flags, 0o600)
+    except FileExistsError:
+        return _complete_creation(folder, spec)
+    try:
+        _write_all(fd, encode("spec", spec), 0)
+    finally:
+        os.close(fd)
+    return True
+
+
+def read(folder: str) -> Journal:
+    """FileNotFoundError where there is no journal."""
+    fd = os.open(f"{folder}/{protocol.JOURNAL}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        journal = Journal()
+        journal.feed(_read_from(fd, 0))
+    finally:
+        os.close(fd)
+    return journal
+
+
+class Appender:
+    """Appends to one journal through one descriptor, which it does not own."""
+
+    __slots__ = ("fd", "journal")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.journal = Journal()
+
+    def refresh(self) -> Journal:
+        """Take in what others have appended."""
+        if self.journal.torn:
+            self.journal = Journal()
+        if os.fstat(self.fd).st_size > self.journal.size:
+            self.journal.feed(_read_from(self.fd, self.journal.size))
+        return self.journal
+
+    def append(
+        self,
+        kind: str,
+        fields: Mapping[str, Any],
+        *,
+        once: bool = False,
+        sync: bool = False,
+        unless: Callable[[], bool] | None = None,
+    ) -> bool:
+        """Append a record; False if the attempt has its exit record, if `once` and there is one of
+        this kind, or if `unless` says so while nobody else can append."""
+        fcntl.fcntl(self.fd, fcntl.F_OFD_SETLKW, _APPEND_LOCK)
+        try:
+            journal = self.refresh()
+            if journal.exit is not None or (once and journal.first(kind) is not None):
+                return False
+            if unless is not None and unless():
+                return False
+            line = encode(kind, fields)
+            data = b"\n" + line if journal.torn else line
+            _write_all(self.fd, data, journal.size)
+            journal.feed(data)
+        finally:
+            fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _APPEND_UNLOCK)
+        if sync:
+            os.fdatasync(self.fd)
+        return True
+
+
+def append(
+    folder: str,
+    kind: str,
+    fields: Mapping[str, Any],
+    *,
+    once: bool = False,
+    sync: bool = False,
+    unless: Callable[[], bool] | None = None,
+) -> bool:
+    """Append one record from outside. Never call this in the process that holds the liveness lock:
+    closing the descriptor would drop it."""
+    fd = os.open(f"{folder}/{protocol.JOURNAL}", os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    try:
+        return Appender(fd).append(kind, fields, once=once, sync=sync, unless=unless)
+    finally:
+        os.close(fd)
+
+
+def _complete_creation(folder: str, spec: Mapping[str, Any]) -> bool:
+    """Whoever made the journal may have died before the spec was in it."""
+    if read(folder).spec is not None:
+        return False
+    return append(folder, "spec", spec, once=True)
+
+
+def _read_from(fd: int, offset: int) -> bytes:
+    chunks = []
+    while chunk := os.pread(fd, 1 << 20, offset):
+        chunks.append(chunk)
+        offset += len(chunk)
+    return b"".join(chunks)
+
+
+def _write_all(fd: int, data: bytes, size_before: int) -> None:
+    """All or nothing: a disk that fills up in the middle leaves no half record."""
+    written = 0
+    try:
+        while written < len(data):
+            written += os.write(fd, data[written:])
+    except OSError:
+        if written:
+            os.ftruncate(fd, size_before)
+        raise

@@ -1,0 +1,42 @@
+"""Names and numbers that server, keeper and supervisor agree on. The files carry VERSION."""
+
+VERSION = 1
+
+# Data directory
+ATTEMPTS = "attempts"
+KEEPER = "keeper"
+NEWS_SOCKET = "news.sock"
+
+# Attempt folder
+JOURNAL = "journal"
+LOG = "out.log"
+TEMPORARY = "tmp"
+STOP = "stop"
+HEARTBEAT = "hb"
+
+# Bytes of the journal that are locked: liveness (POSIX lock), appending (OFD lock)
+LIVENESS_BYTE = 0
+APPEND_BYTE = 1
+
+HEARTBEAT_S = 5.0
+DEFAULT_GRACE_S = 40.0
+DEFAULT_LEFTOVER_GRACE_S = 2.0
+DEFAULT_KILL_TIMEOUT_S = 60.0
+DEFAULT_LOG_CAP = 256 * 1024 * 1024
+OOM_SCORE_ADJ = 500
+
+MARKER = "RUNYARD_ATTEMPT_ID"
+STOP_FILE = "RUNYARD_STOP_FILE"
+
+
+def attempt_folder(data_dir: str, attempt_id: str) -> str:
+    return f"{data_dir}/{ATTEMPTS}/{attempt_id}"
+
+
+def valid_attempt_id(attempt_id: str) -> bool:
+    """An attempt id is a file name, never a path."""
+    return (
+        0 < len(attempt_id) <= 200
+        and attempt_id[0] != "."
+        and all(c.isalnum() or c in "-_." for c in attempt_id)
+    )

@@ -1,0 +1,63 @@
+"""Shared memory that a job leaves behind: found in its maps before it is killed, removed after."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+
+from runyard.supervisor import process_table
+
+ROOT = b"/dev/shm/"
+Mapped = dict[bytes, int]  # path -> inode
+
+
+def mapped_by(pids: Iterable[int]) -> Mapped:
+    """Objects in shared memory that these processes map now."""
+    found: Mapped = {}
+    for pid in pids:
+        maps = process_table.read(f"/proc/{pid}/maps", 1 << 24)
+        if maps is not None and ROOT in maps:
+            found.update(_objects(maps))
+    return found
+
+
+def remove(candidates: Mapped) -> int:
+    """Remove those that are unchanged, ours, and mapped by nobody; the bytes given back."""
+    present = {path: size for path, inode in candidates.items() if (size := _ours(path, inode))}
+    if not present:
+        return 0
+    used = mapped_by(process_table.pids())
+    freed = 0
+    for path, size in present.items():
+        if path in used:
+            continue
+        try:
+            os.unlink(path)
+        except OSError:
+            continue
+        freed += size
+    return freed
+
+
+def _objects(maps: bytes) -> Mapped:
+    found: Mapped = {}
+    for line in maps.split(b"\n"):
+        start = line.find(ROOT)
+        if start < 0 or line.endswith(b" (deleted)"):
+            continue
+        found[line[start:]] = int(line.split(None, 5)[4])
+    return found
+
+
+def _ours(path: bytes, inode: int) -> int:
+    """The size of the object if it is the mapped one and private to our user, else 0. What others
+    may open could be in use by processes whose maps we cannot read."""
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return 0
+    same = stat.S_ISREG(info.st_mode) and info.st_ino == inode and info.st_uid == os.getuid()
+    if not same or (os.getuid() != 0 and info.st_mode & 0o077):
+        return 0
+    return max(info.st_size, 1)

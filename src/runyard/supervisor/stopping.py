@@ -1,0 +1,112 @@
+"""A stop under way: what was asked, what was signalled, when patience ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+from runyard.supervisor import process_table, protocol, shared_memory
+from runyard.supervisor.stop_request import Request
+
+if TYPE_CHECKING:
+    from runyard.supervisor.attempt import Attempt
+
+_OVERRIDING = ("user", "shutdown")  # a person's word replaces the cause of an earlier stop
+
+
+class Stopping:
+    __slots__ = ("deadline", "request")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.deadline: float = time.monotonic() + request["grace_s"]
+
+    @property
+    def cause(self) -> str:
+        return str(self.request["cause"])
+
+    @property
+    def exit_cause(self) -> str:
+        return "timeout" if self.cause == "timeout" else "cancelled"
+
+    @property
+    def forced(self) -> bool:
+        return time.monotonic() >= self.deadline
+
+    def begin(self, attempt: Attempt) -> None:
+        """Tell the job to end itself; with no grace there is nothing to tell."""
+        attempt.end.shared_memory = shared_memory.mapped_by(_tree())
+        if self.request["grace_s"] <= 0:
+            return
+        _write_stop_file(attempt, self.request)
+        mode = attempt.spec.get("term_mode", "group")
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            _signal(attempt, mode, number)
+        attempt.end.signalled("TERM", mode)
+
+    def shorten(self, request: Request) -> None:
+        """A later request can only shorten the grace."""
+        if request["cause"] in _OVERRIDING or self.request["cause"] == request["cause"]:
+            self.request = request
+        self.deadline = min(self.deadline, time.monotonic() + request["grace_s"])
+
+
+def own_request(cause: str, grace_s: float) -> Request:
+    """A stop that the supervisor decides by itself."""
+    return {
+        "seq": 0,
+        "cause": cause,
+        "grace_s": grace_s,
+        "requested_by": "supervisor",
+        "requested_at": time.time(),
+    }
+
+
+def _signal(attempt: Attempt, mode: str, number: int) -> None:
+    """Main is not reaped yet, so its number and its group's number are still its own."""
+    try:
+        if mode == "main":
+            os.kill(attempt.main_pid, number)
+        elif mode == "all":
+            for pid in _tree():
+                _signal_tagged(pid, attempt.spec["tag"], number)
+        else:
+            os.killpg(attempt.main_pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _signal_tagged(pid: int, tag: int, number: int) -> None:
+    """A descendant may be reaped by its parent at any time: hold it, prove it, signal it."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        if process_table.tag(pid) == tag:
+            signal.pidfd_send_signal(pidfd, number)
+    except OSError:
+        pass
+    finally:
+        os.close(pidfd)
+
+
+def _tree() -> list[int]:
+    return process_table.descendants(os.getpid())
+
+
+def _write_stop_file(attempt: Attempt, request: Request) -> None:
+    """Training code polls for this file; it is there before the signal."""
+    path = attempt.spec["env"].get(protocol.STOP_FILE)
+    if not path:
+        return
+    note: dict[str, Any] = {name: request[name] for name in ("cause", "grace_s", "requested_at")}
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        os.write(fd, json.dumps(note).encode())
+        os.close(fd)
+    except OSError:
+        pass  # the signal still tells
