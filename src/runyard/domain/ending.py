@@ -1,0 +1,109 @@
+"""What an end means for the attempt and its job, judged against the job as it is by then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from signal import Signals
+from typing import Any
+
+from runyard.domain import reasons
+from runyard.domain.reasons import Reason
+from runyard.domain.states import AttemptEnd, JobStatus
+
+# Causes of an end record
+NEVER_STARTED = "never_started"
+EXEC_FAILED = "exec_failed"
+CWD_MISSING = "cwd_missing"
+TIMEOUT = "timeout"
+CANCELLED = frozenset({"cancelled", "cancelled_before_start"})
+HOST_LOST = frozenset({"host_restarted", "lost_host_restart"})
+LOST = frozenset({"supervisor_lost", "lost"}) | HOST_LOST
+
+# Causes of a stop
+ASKED_FOR = frozenset({"user", "shutdown", "lease"})
+SUPERVISOR_TERM = "supervisor_term"  # somebody ended the supervisor: trouble of the host, not ours
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`to` failed is provisional: retrying.decide says whether it becomes retrying. `through` is
+    what must be written before `to` (besides a missed `running`) so that every move is legal."""
+
+    end: AttemptEnd
+    to: JobStatus  # completed, cancelled or failed
+    reason: Reason | None
+    through: tuple[JobStatus, ...] = ()
+
+
+def judge(
+    status: JobStatus,
+    *,
+    code: int | None,
+    signal: int | None,
+    cause: str,
+    stop_cause: str | None = None,
+    detail: Mapping[str, Any] | None = None,
+) -> Verdict:
+    """Judge an end record against the job's status; `stop_cause` is that of the stop under way."""
+    if status is JobStatus.CANCELLING:  # also after exit 0: the person was told it is cancelled
+        return Verdict(AttemptEnd.CANCELLED, JobStatus.CANCELLED, _cancel_reason(stop_cause))
+    asked_for = stop_cause is None or stop_cause in ASKED_FOR
+    if cause in CANCELLED and asked_for:
+        reason = _cancel_reason(stop_cause) or Reason(reasons.USER_CANCELLED)
+        through = (JobStatus.CANCELLING,)
+        return Verdict(AttemptEnd.CANCELLED, JobStatus.CANCELLED, reason, through)
+    end, why = _uncancelled(code, signal, cause, stop_cause, detail or {})
+    to = JobStatus.COMPLETED if end is AttemptEnd.COMPLETED else JobStatus.FAILED
+    return Verdict(end, to, why)
+
+
+def _cancel_reason(stop_cause: str | None) -> Reason | None:
+    """None leaves the reason that was written with `cancelling`, which knows who asked."""
+    return Reason(reasons.SHUTDOWN) if stop_cause == "shutdown" else None
+
+
+def _uncancelled(
+    code: int | None,
+    signal: int | None,
+    cause: str,
+    stop_cause: str | None,
+    detail: Mapping[str, Any],
+) -> tuple[AttemptEnd, Reason | None]:
+    if cause == NEVER_STARTED:
+        return AttemptEnd.NEVER_STARTED, Reason(reasons.NEVER_STARTED, dict(detail))
+    if cause == EXEC_FAILED:
+        return AttemptEnd.FAILED, Reason(reasons.EXEC_FAILED, dict(detail))
+    if cause == CWD_MISSING:
+        return AttemptEnd.FAILED, Reason(reasons.CWD_MISSING, dict(detail))
+    if cause == TIMEOUT:
+        return AttemptEnd.TIMED_OUT, Reason(reasons.TIMED_OUT, dict(detail))
+    if cause in CANCELLED:  # a stop nobody asked for: no success, whatever the exit code
+        end = AttemptEnd.LOST if stop_cause == SUPERVISOR_TERM else AttemptEnd.FAILED
+        return end, Reason(reasons.STOPPING, {"cause": stop_cause})
+    if cause in HOST_LOST:
+        return AttemptEnd.LOST, Reason(reasons.HOST_RESTARTED)
+    if cause in LOST or (code is None and signal is None):
+        return AttemptEnd.LOST, Reason(reasons.SUPERVISOR_LOST)
+    if signal is not None:
+        return AttemptEnd.FAILED, Reason(reasons.SIGNAL, _signal_params(signal))
+    if code == 0:
+        return AttemptEnd.COMPLETED, None
+    return AttemptEnd.FAILED, Reason(reasons.EXIT_CODE, _exit_params(code))
+
+
+def _signal_params(number: int) -> dict[str, Any]:
+    return {"signal": number, "name": signal_name(number)}
+
+
+def _exit_params(code: int | None) -> dict[str, Any]:
+    # a shell reports a signal one level down as 128 + its number: show both
+    below = signal_name(code - 128) if code is not None and code > 128 else None
+    return {"code": code} if below is None else {"code": code, "shell_signal": below}
+
+
+def signal_name(number: int) -> str | None:
+    try:
+        return Signals(number).name
+    except ValueError:
+        return None

@@ -1,0 +1,153 @@
+"""The pass: which waiting jobs start now, where, with what; and why the others wait.
+
+Strict queue order with backfill: a job that does not fit holds up nobody behind it, until it has
+waited `starvation_s`; then it gets a reservation. The work depends on the number of shapes and
+machines and on what starts, never on how many jobs wait.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from runyard.domain import reasons
+from runyard.domain.reasons import Reason
+from runyard.domain.scheduling.queue_order import QueueWalk
+from runyard.domain.scheduling.reservations import carried_over, reserve
+from runyard.domain.scheduling.room import Fit, Room
+from runyard.domain.scheduling.view import (
+    AttemptView,
+    Decision,
+    MachineView,
+    Placement,
+    QueueView,
+    Reservation,
+    ShapeView,
+    WaitingJobView,
+)
+from runyard.domain.scheduling.wait_reasons import lasting_reason, passing_reason, runs_on
+
+
+def decide(view: QueueView) -> Decision:
+    return _Pass(view).run()
+
+
+class _Pass:
+    def __init__(self, view: QueueView) -> None:
+        self.view = view
+        self.room = Room(view.attempts)
+        self.running = len(view.attempts)
+        self.of_array = Counter(
+            attempt.array_id for attempt in view.attempts if attempt.array_id is not None
+        )
+        self.reserved: dict[str, Reservation] = {}  # by machine
+        self.before = {reservation.job_id: reservation for reservation in view.reservations}
+        self.placements: list[Placement] = []
+        self.waits: dict[int, Reason] = {}
+        self.walk = QueueWalk(view.shapes)
+        self._lasting: dict[int, Reason | None] = {}
+        self._candidates: dict[int, list[MachineView]] = {}
+
+    def run(self) -> Decision:
+        for shape, job in self.walk:
+            reason = self.obstacle(shape) or self.start(shape, job)
+            if reason is not None:
+                self.waits[shape.id] = reason
+                self.walk.leave_out(shape.id)  # what is free only shrinks during a pass
+        for shape in self.view.shapes:
+            if shape.more and shape.id not in self.waits:
+                self.waits[shape.id] = self.obstacle(shape) or Reason(reasons.QUEUED)
+        kept = carried_over(self.view.reservations, self.unplaced(), self.reserved)
+        return Decision(tuple(self.placements), self.waits, (*self.reserved.values(), *kept))
+
+    def obstacle(self, shape: ShapeView) -> Reason | None:
+        """What keeps every job of the shape from starting, wherever there is room."""
+        if shape.id not in self._lasting:
+            self._lasting[shape.id] = lasting_reason(shape, self.view.machines)
+        lasting = self._lasting[shape.id]
+        if lasting is not None:
+            return lasting
+        if not self.view.dispatching:
+            return Reason(reasons.DISPATCH_PAUSED)
+        if not self.candidates(shape):
+            return Reason(reasons.NODE_DRAINED)
+        if shape.array_id is not None and 0 < shape.array_limit <= self.of_array[shape.array_id]:
+            running = self.of_array[shape.array_id]
+            return Reason(reasons.ARRAY_LIMIT, {"limit": shape.array_limit, "running": running})
+        if self.running >= self.view.max_concurrent:
+            limit = self.view.max_concurrent
+            return Reason(reasons.MAX_CONCURRENT, {"limit": limit, "running": self.running})
+        return None
+
+    def start(self, shape: ShapeView, job: WaitingJobView) -> Reason | None:
+        """Place the job where it fits best; else why not, with a reservation if it starves."""
+        best = self.best_fit(shape)
+        if best is not None:
+            self.take(shape, job, *best)
+            return None
+        machines = self.candidates(shape)
+        reason = passing_reason(shape, machines, self.room, self.reservation_on)
+        if self.view.now - job.queued_at >= self.view.starvation_s:
+            self.keep_room(shape, job, machines)
+        return reason
+
+    def best_fit(self, shape: ShapeView) -> tuple[MachineView, Fit] | None:
+        fits = []
+        for machine in self.candidates(shape):
+            if machine.closed_gates:
+                continue
+            fit = self.room.fit(machine, shape.request, self.reservation_on(machine))
+            if fit is not None:
+                fits.append((machine, fit))
+        if len(fits) <= 1:
+            return fits[0] if fits else None
+        return min(fits, key=lambda item: self.room.looseness(item[0], shape.request, item[1]))
+
+    def take(self, shape: ShapeView, job: WaitingJobView, machine: MachineView, fit: Fit) -> None:
+        attempt = AttemptView(
+            machine_id=machine.machine_id,
+            node_id=machine.node_id,
+            request=shape.request,
+            gpus=fit.gpus,
+            ports=fit.ports,
+            array_id=shape.array_id,
+        )
+        self.room.take(attempt)
+        self.running += 1
+        if shape.array_id is not None:
+            self.of_array[shape.array_id] += 1
+        self.placements.append(
+            Placement(
+                job.job_id, shape.id, machine.node_id, machine.machine_id, fit.gpus, fit.ports
+            )
+        )
+
+    def keep_room(
+        self, shape: ShapeView, job: WaitingJobView, machines: list[MachineView]
+    ) -> None:
+        open_machines = [m for m in machines if m.machine_id not in self.reserved]
+        before = self.before.get(job.job_id)
+        made = reserve(shape, job, open_machines, self.room, before, self.view.now)
+        if made is not None:
+            self.reserved[made.machine_id] = made
+
+    def candidates(self, shape: ShapeView) -> list[MachineView]:
+        """The machines that could ever run the shape and take new jobs."""
+        found = self._candidates.get(shape.id)
+        if found is None:
+            found = self._candidates[shape.id] = [
+                machine
+                for machine in self.view.machines
+                if not machine.drained and runs_on(shape, machine)
+            ]
+        return found
+
+    def reservation_on(self, machine: MachineView) -> Reservation | None:
+        return self.reserved.get(machine.machine_id)
+
+    def unplaced(self) -> list[ShapeView]:
+        placed = {placement.job_id for placement in self.placements}
+        return [
+            shape
+            for shape in self.view.shapes
+            if shape.jobs and shape.jobs[0].job_id not in placed
+        ]

@@ -1,0 +1,107 @@
+"""Reservations: what keeps a large job from being starved by small ones that fit around it.
+
+The room a reservation needs can only grow: jobs behind it take nothing that it lacks. So the job
+starts at the latest when everything that ran at the time of the reservation has ended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from runyard.domain.resources import Request
+from runyard.domain.scheduling.gpu_choice import matches_type, usable
+from runyard.domain.scheduling.room import Fit, Room
+from runyard.domain.scheduling.view import (
+    AttemptView,
+    MachineView,
+    Reservation,
+    ShapeView,
+    WaitingJobView,
+)
+
+
+def reserve(
+    shape: ShapeView,
+    job: WaitingJobView,
+    machines: Sequence[MachineView],
+    room: Room,
+    before: Reservation | None,
+    now: float,
+) -> Reservation | None:
+    """First call for this job on the machine where it can start soonest; None when no machine
+    would have room for it even if everything of ours there ended.
+
+    A reservation from the last pass stays where it is: one that moved about could starve."""
+    if before is not None:
+        for machine in machines:
+            if machine.node_id == before.node_id and _still_good(before, machine, shape.request):
+                return before
+    found = []
+    for machine in machines:
+        chance = soonest(machine, shape.request, room, now)
+        if chance is not None:
+            at, ends, fit = chance
+            key = (bool(machine.closed_gates), at, ends, machine.node_id)
+            found.append((key, machine, fit))
+    if not found:
+        return None
+    _, machine, fit = min(found, key=lambda item: item[0])
+    return Reservation(
+        job_id=job.job_id,
+        ref=job.ref,
+        shape_id=shape.id,
+        node_id=machine.node_id,
+        machine_id=machine.machine_id,
+        request=shape.request,
+        gpu_uuids=tuple(grant.uuid for grant in fit.gpus),
+    )
+
+
+def soonest(
+    machine: MachineView, request: Request, room: Room, now: float
+) -> tuple[float, int, Fit] | None:
+    """When the request fits if attempts end as expected: (time, how many ends that takes, how).
+    The time is infinite when an attempt in the way has no expected end."""
+    attempts = sorted(
+        room.used(machine.machine_id).attempts,
+        key=lambda attempt: (ends_at(attempt, now), attempt.started_at or now),
+    )
+    for ended in range(len(attempts) + 1):
+        fit = Room(attempts[ended:]).fit(machine, request)
+        if fit is not None:
+            return (ends_at(attempts[ended - 1], now) if ended else now, ended, fit)
+    return None
+
+
+def ends_at(attempt: AttemptView, now: float) -> float:
+    if attempt.expected_s is None:
+        return math.inf
+    begun = now if attempt.started_at is None else attempt.started_at
+    return max(now, begun + attempt.expected_s)
+
+
+def carried_over(
+    before: Iterable[Reservation], shapes: Iterable[ShapeView], made: Mapping[str, Reservation]
+) -> list[Reservation]:
+    """Reservations of jobs the pass did not reach, which must not be forgotten."""
+    heads = {shape.jobs[0].job_id for shape in shapes if shape.jobs}
+    done = {reservation.job_id for reservation in made.values()}
+    return [
+        reservation
+        for reservation in before
+        if reservation.job_id in heads
+        and reservation.job_id not in done
+        and reservation.machine_id not in made
+    ]
+
+
+def _still_good(before: Reservation, machine: MachineView, request: Request) -> bool:
+    if before.request != request:
+        return False
+    good = {
+        gpu.uuid
+        for gpu in machine.capacity.gpus
+        if usable(gpu) and matches_type(request.gpu_type, gpu.name)
+    }
+    return good.issuperset(before.gpu_uuids) and Room().fit(machine, request) is not None

@@ -1,0 +1,167 @@
+"""What is free on the machines while a pass gives it away, and whether a request fits there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from runyard.domain.resources import Gpu, GpuGrant, Request
+from runyard.domain.scheduling.gpu_choice import (
+    WHOLE,
+    choose_gpus,
+    group_count,
+    matches_type,
+    usable,
+)
+from runyard.domain.scheduling.port_choice import choose_ports
+from runyard.domain.scheduling.view import AttemptView, MachineView, Reservation
+
+
+@dataclass(slots=True)
+class Used:
+    """What is taken on one machine; grows while a pass places jobs."""
+
+    cpu_milli: int = 0
+    memory_mb: int = 0
+    gpu_milli: dict[str, int] = field(default_factory=dict)
+    ports: set[int] = field(default_factory=set)
+    attempts: list[AttemptView] = field(default_factory=list)
+
+    def take(self, attempt: AttemptView) -> None:
+        self.cpu_milli += attempt.request.cpu_milli
+        self.memory_mb += attempt.request.memory_mb
+        for grant in attempt.gpus:
+            self.gpu_milli[grant.uuid] = self.gpu_milli.get(grant.uuid, 0) + grant.milli
+        self.ports.update(attempt.ports)
+        self.attempts.append(attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    gpus: tuple[GpuGrant, ...]
+    ports: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """One resource a request lacks on a machine, in the resource's small units."""
+
+    resource: str  # gpu, cpu, memory, port
+    wanted: int
+    free: int
+    total: int
+
+
+class Room:
+    """Free room by machine: servers on one machine share what it has."""
+
+    def __init__(self, attempts: Iterable[AttemptView] = ()) -> None:
+        self._used: dict[str, Used] = {}
+        self._attempts_on: dict[str, int] = {}
+        for attempt in attempts:
+            self.take(attempt)
+
+    def used(self, machine_id: str) -> Used:
+        found = self._used.get(machine_id)
+        if found is None:
+            found = self._used[machine_id] = Used()
+        return found
+
+    def take(self, attempt: AttemptView) -> None:
+        self.used(attempt.machine_id).take(attempt)
+        self._attempts_on[attempt.node_id] = self._attempts_on.get(attempt.node_id, 0) + 1
+
+    def fit(
+        self,
+        machine: MachineView,
+        request: Request,
+        reserved: Reservation | None = None,
+        allowed: Callable[[Gpu], bool] = usable,
+    ) -> Fit | None:
+        """How the request fits there now, beside the reservation; None when it does not."""
+        used, capacity = self.used(machine.machine_id), machine.capacity
+        kept = reserved.request if reserved is not None else _NOTHING
+        if not _enough(request.cpu_milli, capacity.cpu_milli - used.cpu_milli, kept.cpu_milli):
+            return None
+        if not _enough(request.memory_mb, capacity.memory_mb - used.memory_mb, kept.memory_mb):
+            return None
+        gpus: tuple[GpuGrant, ...] | None = ()
+        if request.gpu_milli:
+            held = _kept_gpus(reserved)
+            gpus = choose_gpus(capacity.gpus, request, used.gpu_milli, kept=held, allowed=allowed)
+        if gpus is None:
+            return None
+        ports = self._ports(machine, request, kept.port_count)
+        return None if ports is None else Fit(gpus, ports)
+
+    def shortages(self, machine: MachineView, request: Request) -> list[Shortage]:
+        """What is missing there now, the scarcest kind first; empty when it fits."""
+        used, capacity = self.used(machine.machine_id), machine.capacity
+        missing = []
+        if choose_gpus(capacity.gpus, request, used.gpu_milli) is None:
+            alike = [gpu for gpu in capacity.gpus if matches_type(request.gpu_type, gpu.name)]
+            free = _free_gpu_milli(alike, request, used.gpu_milli)
+            missing.append(Shortage("gpu", request.gpu_milli, free, len(alike) * WHOLE))
+        for resource, wanted, total, taken in (
+            ("cpu", request.cpu_milli, capacity.cpu_milli, used.cpu_milli),
+            ("memory", request.memory_mb, capacity.memory_mb, used.memory_mb),
+        ):
+            if not _enough(wanted, total - taken, 0):
+                missing.append(Shortage(resource, wanted, max(0, total - taken), total))
+        if self._ports(machine, request, 0) is None:
+            free = self._free_ports(machine)
+            missing.append(Shortage("port", request.port_count, free, capacity.port_count))
+        return missing
+
+    def looseness(
+        self, machine: MachineView, request: Request, fit: Fit
+    ) -> tuple[int, int, int, int, int, int, str]:
+        """Smaller is better: few GPU groups, full shared GPUs, whole GPUs left together, CPU jobs
+        away from GPUs, tight on CPU and memory, then the less busy of servers that are alike."""
+        used, capacity = self.used(machine.machine_id), machine.capacity
+        return (
+            group_count(capacity.gpus, fit.gpus),
+            sum(WHOLE - used.gpu_milli.get(grant.uuid, 0) - grant.milli for grant in fit.gpus),
+            sum(1 for gpu in capacity.gpus if not used.gpu_milli.get(gpu.uuid)),
+            capacity.cpu_milli - used.cpu_milli - request.cpu_milli,
+            capacity.memory_mb - used.memory_mb - request.memory_mb,
+            self._attempts_on.get(machine.node_id, 0),
+            machine.node_id,
+        )
+
+    def _ports(self, machine: MachineView, request: Request, keep: int) -> tuple[int, ...] | None:
+        if not request.port_count:
+            return ()
+        return choose_ports(
+            machine.capacity.port_first,
+            machine.capacity.port_count,
+            request.port_count,
+            self.used(machine.machine_id).ports | machine.busy_ports,
+            keep=keep,
+        )
+
+    def _free_ports(self, machine: MachineView) -> int:
+        first, count = machine.capacity.port_first, machine.capacity.port_count
+        taken = self.used(machine.machine_id).ports | machine.busy_ports
+        return count - sum(1 for port in taken if first <= port < first + count)
+
+
+_NOTHING = Request(0, 0)
+
+
+def _enough(wanted: int, free: int, kept: int) -> bool:
+    return wanted == 0 or wanted <= free - kept
+
+
+def _kept_gpus(reserved: Reservation | None) -> Mapping[str, int] | None:
+    if reserved is None or not reserved.gpu_uuids:
+        return None
+    each = reserved.request.gpu_milli if reserved.request.shares_gpu else WHOLE
+    return dict.fromkeys(reserved.gpu_uuids, each)
+
+
+def _free_gpu_milli(gpus: Iterable[Gpu], request: Request, used: Mapping[str, int]) -> int:
+    rooms = [WHOLE - used.get(gpu.uuid, 0) for gpu in gpus if usable(gpu)]
+    if request.shares_gpu:
+        return max([0, *rooms])
+    return sum(room for room in rooms if room >= WHOLE)

@@ -1,0 +1,106 @@
+"""What a scheduling pass looks at and what it decides, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runyard.domain.job import Priority
+from runyard.domain.reasons import Reason
+from runyard.domain.resources import Capacity, GpuGrant, Request
+from runyard.domain.scheduling.gates import ClosedGate
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJobView:
+    job_id: int
+    queued_at: float
+    ref: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeView:
+    """Alike waiting jobs. `jobs` are the first ready ones in queue order, at least one and as many
+    as there are free slots; `more` says that others may wait behind them. `executor` "auto" takes
+    any executor. `array_limit` 0 is no limit."""
+
+    id: int
+    priority: Priority
+    request: Request
+    jobs: tuple[WaitingJobView, ...]
+    executor: str = "auto"
+    array_id: str | None = None
+    array_limit: int = 0
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """An attempt that has not ended and holds what it was given."""
+
+    machine_id: str
+    node_id: str
+    request: Request
+    gpus: tuple[GpuGrant, ...] = ()
+    ports: tuple[int, ...] = ()
+    array_id: str | None = None
+    started_at: float | None = None
+    expected_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineView:
+    """One server that can start attempts. Those on one machine share what it has."""
+
+    node_id: str
+    machine_id: str
+    capacity: Capacity
+    executors: tuple[str, ...] = ("local",)
+    drained: bool = False
+    closed_gates: tuple[ClosedGate, ...] = ()
+    busy_ports: frozenset[int] = frozenset()  # taken by processes that hold no grant
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A job that waited too long has first call on this machine: those behind it in the queue may
+    use only what it does not need. Kept from pass to pass until the job starts."""
+
+    job_id: int
+    ref: str
+    shape_id: int
+    node_id: str
+    machine_id: str
+    request: Request
+    gpu_uuids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    shapes: tuple[ShapeView, ...]
+    machines: tuple[MachineView, ...]
+    attempts: tuple[AttemptView, ...]
+    max_concurrent: int
+    now: float
+    dispatching: bool = True
+    starvation_s: float = 300.0
+    reservations: tuple[Reservation, ...] = ()  # those of the last pass
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    job_id: int
+    shape_id: int
+    node_id: str
+    machine_id: str
+    gpus: tuple[GpuGrant, ...] = ()
+    ports: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`waits` has one reason for every shape that still has a waiting job after the placements."""
+
+    placements: tuple[Placement, ...] = ()
+    waits: Mapping[int, Reason] = field(default_factory=dict)
+    reservations: tuple[Reservation, ...] = ()
