@@ -1,3 +1,62 @@
-"""Runyard runs machine-learning training jobs."""
+"""Runyard runs machine-learning training jobs. Public names load when first used."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runyard.sdk.client import Client
+    from runyard.sdk.errors import (
+        AlreadyEnded,
+        BadRequest,
+        Conflict,
+        Forbidden,
+        InvalidJob,
+        JobNotFound,
+        NotEnded,
+        NotFound,
+        RunyardError,
+        ServerUnreachable,
+        Unauthenticated,
+        Unavailable,
+        UnknownField,
+        WaitTimeout,
+    )
+    from runyard.sdk.job import Job
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AlreadyEnded",
+    "BadRequest",
+    "Client",
+    "Conflict",
+    "Forbidden",
+    "InvalidJob",
+    "Job",
+    "JobNotFound",
+    "NotEnded",
+    "NotFound",
+    "RunyardError",
+    "ServerUnreachable",
+    "Unauthenticated",
+    "Unavailable",
+    "UnknownField",
+    "WaitTimeout",
+    "__version__",
+]
+
+_HOMES = {"Client": "runyard.sdk.client", "Job": "runyard.sdk.job"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'runyard' has no attribute {name!r}")
+    # Every supervisor and every CLI call imports this file, so it must cost nothing.
+    import importlib
+
+    value = getattr(importlib.import_module(_HOMES.get(name, "runyard.sdk.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

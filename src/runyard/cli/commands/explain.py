@@ -1,0 +1,75 @@
+"""runyard explain: one screen on why a job waits, or why it ended as it did."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from runyard.cli import formatting, job_rows, options, tables, wording
+from runyard.cli.commands.show import command_text, how_ended
+from runyard.cli.live_view import estimate_text
+from runyard.sdk.job import ENDED
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", metavar="JOB")
+    options.add_read(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    client = options.client(args)
+    told = client.explain(args.job)
+    if args.json:
+        tables.print_json(told)
+        return 0
+    job = client.get(args.job)
+    print(tables.bold(f"{job['job_id']}  {formatting.clean(str(job.get('name') or ''))}"))
+    tables.print_card(_ended(job, told) if job.get("status") in ENDED else _waiting(job, told))
+    lines = told.get("lines") or told.get("log") or []
+    if lines:
+        print()
+        print(tables.dim(wording.say("last_lines")))
+        for line in lines:
+            print("  " + formatting.clean(_line(line)))
+    return 0
+
+
+def _line(line: Any) -> str:
+    return (
+        str(line.get("text") or line.get("line") or line) if isinstance(line, dict) else str(line)
+    )
+
+
+def _waiting(job: dict[str, Any], told: dict[str, Any]) -> list[tuple[str, str]]:
+    wait = job.get("wait") or told.get("wait") or {}
+    return [
+        ("status", wording.status(str(job.get("status")))),
+        ("why", job_rows.why(job)),
+        ("needs", formatting.resources(job)),
+        ("priority", str(job.get("priority") or "")),
+        (
+            "place",
+            wording.say("position", position=wait["position"]) if wait.get("position") else "",
+        ),
+        ("start", estimate_text(wait)),
+        ("behind", ", ".join(map(str, wait.get("blockers") or ()))),
+        ("waiting for", formatting.age(job.get("queued_at") or job.get("submitted_at"))),
+    ]
+
+
+def _ended(job: dict[str, Any], told: dict[str, Any]) -> list[tuple[str, str]]:
+    attempt = job.get("attempt") or {}
+    exit_text = how_ended(attempt) if attempt else ""
+    diagnosis = job.get("diagnosis") or told.get("diagnosis") or {}
+    return [
+        ("status", wording.status(str(job.get("status")))),
+        ("why", wording.reason(job.get("reason"))),
+        ("exit", exit_text),
+        ("cause", str(attempt.get("cause") or "")),
+        ("diagnosis", str(diagnosis.get("category") or "")),
+        ("attempts", str(attempt.get("number") or 0)),
+        ("command", command_text(job.get("command"))),
+        ("started", formatting.clock(job.get("started_at"))),
+        ("ended", formatting.clock(job.get("completed_at"))),
+        ("log", f"runyard logs {job['job_id']}"),
+    ]

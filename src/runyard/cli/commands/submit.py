@@ -1,0 +1,56 @@
+"""runyard submit: hand a job over and leave; it is never cancelled by what happens here."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from runyard.cli import job_flags, options
+from runyard.sdk.job import Job
+
+TAKES_COMMAND = True
+_ANSWER = ("job_id", "id", "status", "submitted_at", "warnings")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "runyard submit [-f FILE] [OPTIONS] [--] COMMAND..."
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print ids only")
+    job_flags.add(parser)
+    options.add_target(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    return submit(args, job_flags.jobs(args))
+
+
+def submit(args: argparse.Namespace, jobs: list[dict[str, Any]]) -> int:
+    client = options.client(args)
+    if len(jobs) == 1:
+        made = [client.submit(jobs[0], idempotency_key=args.idempotency_key)]
+    else:
+        made = client.submit_many(jobs, idempotency_key=args.idempotency_key)
+    if args.json:
+        from runyard.cli import tables
+
+        answers = [{name: job.data.get(name) for name in _ANSWER} for job in made]
+        tables.print_json(answers[0] if len(jobs) == 1 else answers)
+        return 0
+    for job in made:
+        print(job.id)
+    if not args.quiet:
+        warn(made)
+    return 0
+
+
+def warn(made: list[Job]) -> None:
+    """What the server accepted but will not act on, said once."""
+    found = [warning for job in made for warning in job.data.get("warnings") or ()]
+    if not found:
+        return
+    import sys
+
+    from runyard.cli import wording
+
+    for text in dict.fromkeys(map(wording.warning, found)):
+        print(f"runyard: {text}", file=sys.stderr)

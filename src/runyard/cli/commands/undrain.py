@@ -1,0 +1,25 @@
+"""runyard undrain: let a drained node take jobs again."""
+
+from __future__ import annotations
+
+import argparse
+
+from runyard.cli import node_choice, options, tables, wording
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "node", nargs="?", help="id or name; may be left out when there is only one"
+    )
+    options.add_read(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    client = options.client(args)
+    node = node_choice.chosen(client, args.node)
+    answer = client.undrain(node)
+    if args.json:
+        tables.print_json(answer)
+    else:
+        print(wording.say("undrained", node=node))
+    return 0

@@ -1,0 +1,154 @@
+"""What `run` and `demo` show: the log on stdout exactly as written, everything else on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from typing import Any
+
+from runyard.cli import formatting, wording
+from runyard.sdk import errors
+from runyard.sdk.follower import View
+from runyard.sdk.job import Job
+
+
+class LiveView(View):
+    def __init__(self) -> None:
+        self._line_shown = False
+        self._told = ""
+        self._at_line_start = True
+
+    def submitted(self, job: Job) -> None:
+        self.say(wording.say("submitted", job=job.id))
+
+    def waiting(self, job: Job) -> None:
+        text = waiting_line(job.data)
+        if sys.stderr.isatty():
+            width = _width()
+            spinner = "|/-\\"[int(time.monotonic() * 8) % 4]
+            sys.stderr.write(f"\r\x1b[K{spinner} {formatting.cut(text, width - 3)}")
+            sys.stderr.flush()
+            self._line_shown = True
+        elif text != self._told:
+            self.say(text)
+        self._told = text
+
+    def log(self, data: bytes) -> None:
+        self._clear()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        self._at_line_start = data.endswith(b"\n")
+
+    def attempt_ended(self, job: Job, attempt: dict[str, Any]) -> None:
+        how = wording.status(str(attempt.get("end") or attempt.get("status")))
+        self.say(
+            wording.say(
+                "attempt_ended",
+                number=attempt.get("number"),
+                how=how,
+                reason=wording.reason(job.reason) or wording.status(job.status),
+            )
+        )
+
+    def server_lost(self, patience_s: float) -> None:
+        self.say(wording.say("server_lost", span=formatting.span(patience_s)))
+
+    def server_back(self) -> None:
+        self.say(wording.say("server_back"))
+
+    def left_running(self, job: Job) -> None:
+        self.say(wording.say("left_running", job=job.id))
+        self.say(wording.say("follow_again", job=job.id))
+
+    def cancelling(self, job: Job, signal_name: str) -> None:
+        key = "Ctrl-C" if signal_name == "SIGINT" else signal_name
+        self.say(wording.say("cancelling", job=job.id, signal=key))
+
+    def killing(self, job: Job) -> None:
+        self.say(wording.say("killing", job=job.id))
+
+    def refused(self, job: Job, error: errors.RunyardError) -> None:
+        why = wording.error(error.error_code, error.params, error.message)
+        self.say(wording.say("cancel_refused", job=job.id, why=why))
+
+    def unreachable(self, job: Job) -> None:
+        self.say(wording.say("cancel_unreachable", job=job.id))
+        self.say(wording.say("cancel_later", job=job.id))
+
+    def unproven(self, job: Job) -> None:
+        self.say(wording.say("cancel_unproven", job=job.id))
+
+    def gone(self, job: Job) -> None:
+        self.ended(job)
+
+    def ended(self, job: Job) -> None:
+        """The last line: how it ended, after how long, and why."""
+        self.say(ended_line(job.data))
+
+    def say(self, text: str) -> None:
+        """One line on stderr. A terminal that went away is no reason to fail."""
+        self._clear()
+        if not self._at_line_start and sys.stdout.isatty() and sys.stderr.isatty():
+            text = "\n" + text
+        self._at_line_start = True
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
+
+    def _clear(self) -> None:
+        if self._line_shown:
+            self._line_shown = False
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def waiting_line(data: dict[str, Any]) -> str:
+    """pending: 2 of at most 2 jobs run, place 3, may start in 2m to 5m."""
+    wait = data.get("wait") or {}
+    reason = wording.reason(data.get("reason") or wait) or wording.status(
+        str(data.get("stage") or "")
+    )
+    status = wording.status(str(data.get("status")))
+    parts = [wording.say("waiting", status=status, reason=reason) if reason else status]
+    if wait.get("position"):
+        parts.append(wording.say("position", position=wait["position"]))
+    estimate = estimate_text(wait)
+    return ", ".join([*parts, estimate] if estimate else parts)
+
+
+def estimate_text(wait: dict[str, Any]) -> str:
+    low, high = (
+        formatting.epoch(wait.get("est_start_low")),
+        formatting.epoch(wait.get("est_start_high")),
+    )
+    if low is None and high is None:
+        return ""
+    now = time.time()
+    low, high = low or now, high or low or now
+    return wording.say(
+        "est_start", low=formatting.span(low - now), high=formatting.span(high - now)
+    )
+
+
+def ended_line(data: dict[str, Any]) -> str:
+    job, status = data.get("job_id"), wording.status(str(data.get("status")))
+    receipt = data.get("receipt") or {}
+    if data.get("status") == "cancelled" and receipt.get("processes_ended") is not None:
+        return wording.say(
+            "cancelled_proof",
+            job=job,
+            processes=receipt["processes_ended"],
+            seconds=formatting.number(receipt.get("seconds") or 0),
+        )
+    begun = formatting.epoch(data.get("started_at") or data.get("submitted_at"))
+    over = formatting.epoch(data.get("completed_at")) or time.time()
+    span = formatting.span(over - begun if begun is not None else None)
+    reason = wording.reason(data.get("reason"))
+    key = "ended_why" if reason and data.get("status") != "completed" else "ended"
+    return wording.say(key, job=job, status=status, span=span, reason=reason)
+
+
+def _width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns

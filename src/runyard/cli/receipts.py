@@ -1,0 +1,72 @@
+"""A receipt as a person reads it."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from runyard.cli import formatting, tables, wording
+
+
+def print_receipt(job_id: str, receipt: dict[str, Any]) -> None:
+    signals = [
+        f"{signal_name(item.get('signal'))} {formatting.clock(item.get('at'))}"
+        f" {formatting.clean(str(item.get('target') or ''))}".rstrip()
+        for item in receipt.get("signals") or ()
+    ]
+    gpus = [
+        f"GPU {gpu.get('index')}: {gpu.get('memory_before_mb')} -> {gpu.get('memory_after_mb')} MB"
+        for gpu in receipt.get("gpus") or ()
+    ]
+    stuck = [formatting.clean(str(item)) for item in receipt.get("stuck") or ()]
+    print(tables.bold(job_id))
+    tables.print_card(
+        [
+            ("requested by", str(receipt.get("requested_by") or "")),
+            ("requested", formatting.clock(receipt.get("requested_at"))),
+            ("stage", str(receipt.get("stage") or "")),
+            ("signals", "\n".join(signals)),
+            ("processes ended", _text(receipt.get("processes_ended"))),
+            ("proof", _text(receipt.get("proof"))),
+            ("still alive", "\n".join(stuck)),
+            ("GPU memory", "\n".join(gpus)),
+            ("ports given back", ", ".join(map(str, receipt.get("ports") or ()))),
+            ("shared memory", _bytes(receipt.get("shm_bytes"))),
+            ("temp removed", _text(receipt.get("temp_removed"))),
+            (
+                "took",
+                f"{formatting.number(receipt['seconds'])} s" if receipt.get("seconds") else "",
+            ),
+            ("ended", formatting.clock(receipt.get("ended_at"))),
+        ]
+    )
+
+
+def summary(job_id: str, answer: dict[str, Any]) -> str:
+    """One line about a cancel's answer."""
+    receipt = answer.get("receipt") or {}
+    if answer.get("status") == "cancelled" and receipt.get("processes_ended") is not None:
+        return wording.say(
+            "cancelled_proof",
+            job=job_id,
+            processes=receipt["processes_ended"],
+            seconds=formatting.number(receipt.get("seconds") or 0),
+        )
+    if answer.get("status") == "cancelled":
+        return wording.say("cancelled", job=job_id)
+    return wording.say("cancel_unproven", job=job_id)
+
+
+def signal_name(number: Any) -> str:
+    try:
+        return signal.Signals(int(number)).name
+    except (ValueError, TypeError):
+        return str(number)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _bytes(value: Any) -> str:
+    return formatting.size(float(value)) if isinstance(value, (int, float)) else ""

@@ -1,0 +1,143 @@
+"""Codes into sentences in the reader's language: RUNYARD_LANG, LC_ALL, LC_MESSAGES or LANG."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from runyard.cli import formatting
+
+
+class _Lenient(dict[str, Any]):
+    """An older client may meet a newer server's parameters: say "?" instead of falling over."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+@functools.cache
+def language() -> str:
+    for name in ("RUNYARD_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
+        value = os.environ.get(name)
+        if value:
+            return "zh" if value.lower().startswith("zh") else "en"
+    return "en"
+
+
+def say(key: str, /, **params: Any) -> str:
+    return str(_words().MESSAGES[key]).format_map(_Lenient(params))
+
+
+def status(word: str) -> str:
+    """The eight words stay as they are in English, so that people can search for them."""
+    return str(_words().STATUSES.get(word, word))
+
+
+def reason(given: Mapping[str, Any] | None) -> str:
+    """`{code, params}` as a sentence; an unknown code as it is, with its parameters."""
+    if not given or not given.get("code"):
+        return ""
+    code, params = str(given["code"]), dict(given.get("params") or {})
+    template = _words().REASONS.get(code)
+    if template is None:
+        told = ", ".join(f"{name} {value}" for name, value in params.items())
+        return f"{code} ({told})" if told else code
+    return formatting.clean(template.format_map(_Lenient(_readable(code, params))))
+
+
+def warning(given: Mapping[str, Any]) -> str:
+    """What a server accepted but says it will not, or cannot, act on."""
+    template = _words().WARNINGS.get(str(given.get("code")))
+    if template is None:
+        return reason(given)
+    return str(template).format_map(_Lenient(given.get("params") or {}))
+
+
+def error(code: str, params: Mapping[str, Any], fallback: str) -> str:
+    """The error in the reader's language. In English the server's own message says most."""
+    template = _words().ERRORS.get(code)
+    if template is None or (language() == "en" and fallback):
+        return fallback or code
+    if any(f"{{{name}}}" in template and name not in params for name in _names(template)):
+        return fallback
+    return str(template).format_map(_Lenient(params))
+
+
+def _words() -> Any:
+    return importlib.import_module(f"runyard.cli.words.{language()}")
+
+
+def _names(template: str) -> list[str]:
+    import string
+
+    return [name for _, name, _, _ in string.Formatter().parse(template) if name]
+
+
+def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that are lists, times or amounts, as text."""
+    words = _words()
+    shown: dict[str, Any] = {name: _value(value) for name, value in params.items()}
+    if code == "dependency":
+        shown["jobs"] = ", ".join(_dependency(item) for item in params.get("jobs") or ())
+    if code == "retry_delay":
+        shown["until"] = formatting.clock(params.get("until"))
+        shown["cause"] = _cause(params.get("cause"))
+    if code == "gpus_held_elsewhere":
+        shown["gpus"] = ", ".join(_held(item, words) for item in params.get("gpus") or ())
+    if code in ("not_enough", "never_fits", "gate"):
+        kind = str(params.get("resource") or params.get("gate") or "")
+        shown["resource"] = shown["gate"] = words.NOUNS.get(kind, kind)
+        if code != "gate":
+            for name in ("wanted", "free", "total", "largest"):
+                if name in params:
+                    shown[name] = _amount(kind, params[name])
+    if code == "stopping":
+        shown["cause"] = _cause(params.get("cause"))
+    if code == "timed_out" and params.get("limit_s") is not None:
+        shown["limit_s"] = formatting.span(float(params["limit_s"]))
+    if code == "retries_used_up":
+        shown["last"] = reason(params.get("last")) or "?"
+    return shown
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return formatting.number(value)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_value, value))
+    return str(value)
+
+
+def _cause(value: Any) -> str:
+    if isinstance(value, dict):
+        return reason(value)
+    return str(_words().NOUNS.get(str(value), value))
+
+
+def _dependency(item: Any) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    state = status(str(item["status"])) if item.get("status") else ""
+    return f"{item.get('job')} ({state})" if state else str(item.get("job"))
+
+
+def _held(item: Any, words: Any) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    holder = item.get("holder")
+    if isinstance(holder, dict):
+        who = f"{holder.get('user')}, pid {holder.get('pid')}, {holder.get('name')}"
+    else:
+        who = str(words.MESSAGES["another_server"] if holder in (None, "server") else holder)
+    return f"GPU {item.get('index')}: {who}"
+
+
+def _amount(kind: str, value: Any) -> str:
+    if not isinstance(value, (int, float)):
+        return str(value)
+    if kind == "memory":
+        return formatting.gigabytes(value)
+    return formatting.number(value)

@@ -1,0 +1,361 @@
+"""The Python client: one method per thing a server can be asked, in the API's own words."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from runyard.sdk import errors
+from runyard.sdk.connection import Connection
+from runyard.sdk.job import ENDED, Job
+
+BASE = "/api/v1/training"
+_LONGEST_POLL_S = 1.0
+
+
+class Client:
+    """Talks to one server over HTTP. Safe to share between threads.
+
+    Without arguments it finds the server as the CLI does: RUNYARD_URL and RUNYARD_API_KEY, else
+    the local data directory. Every method raises the exceptions of `runyard.sdk.errors`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        data_dir: str | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        if url is None or key is None:
+            from runyard import settings
+
+            found_url, found_key = settings.client_target(data_dir)
+            # A key found here belongs to the server found here, and is sent to no other.
+            if key is None:
+                key = found_key if url is None or url.rstrip("/") == found_url.rstrip("/") else ""
+            url = url or found_url
+        self._connection = Connection(url, key, timeout)
+
+    @property
+    def url(self) -> str:
+        return self._connection.url
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        self._connection.drop()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # jobs
+
+    def submit(
+        self,
+        job: Mapping[str, Any] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> Job:
+        """Submit a job given as a mapping, as keywords or both; it is kept when this returns."""
+        body = {**(job or {}), **fields}
+        return Job(self, {**body, **self._submit("/jobs", body, idempotency_key)})
+
+    def submit_many(
+        self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None
+    ) -> list[Job]:
+        """All or none."""
+        answer = self._submit(
+            "/jobs/batch", {"jobs": [dict(job) for job in jobs]}, idempotency_key
+        )
+        made = answer["jobs"] if isinstance(answer, dict) else answer
+        return [Job(self, {**job, **data}) for job, data in zip(jobs, made, strict=True)]
+
+    def get(self, job_id: str | int, *, timeout: float | None = None) -> dict[str, Any]:
+        """The job as the server tells it."""
+        path = BASE + _job(job_id)
+        answer: dict[str, Any] = self._connection.request("GET", path, timeout_s=timeout).json()
+        return answer
+
+    def job(self, job_id: str | int) -> Job:
+        return Job(self, self.get(job_id))
+
+    def jobs(
+        self,
+        *,
+        status: str | Sequence[str] | None = None,
+        job_type: str | None = None,
+        owner: str | None = None,
+        text: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        since: float | str | None = None,
+        limit: int | None = None,
+        page_size: int = 200,
+    ) -> Iterator[Job]:
+        """Newest first, page after page; at most `limit`."""
+        query = _given(
+            status=status,
+            type=job_type,
+            owner=owner,
+            q=text,
+            label=[f"{name}={value}" for name, value in (labels or {}).items()],
+            since=since,
+        )
+        left = limit
+        while left is None or left > 0:
+            query["limit"] = page_size if left is None else min(left, page_size)
+            rows, cursor, _ = self.page(query)
+            yield from (Job(self, row) for row in rows)
+            if left is not None:
+                left -= len(rows)
+            if not cursor or not rows:
+                return
+            query["cursor"] = cursor
+
+    def page(
+        self, query: Mapping[str, Any]
+    ) -> tuple[list[dict[str, Any]], str | None, int | None]:
+        """One page of the list: rows, cursor of the next page, how many there are in all."""
+        reply = self._connection.request("GET", f"{BASE}/jobs", query=query)
+        total = reply.headers.get("X-Total-Count")
+        cursor = reply.headers.get("X-Next-Cursor")
+        return reply.json(), cursor, int(total) if total else None
+
+    def delete(self, job_id: str | int) -> None:
+        """Forget an ended job: record, folders and logs."""
+        self._connection.request("DELETE", BASE + _job(job_id))
+
+    def cancel(
+        self, job_id: str | int, *, wait: float = 0, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Ask for its end; `{status: cancelled, receipt}` once proven gone within `wait` seconds,
+        else `{status: cancelling}`."""
+        return self._stop(job_id, "cancel", wait, timeout)
+
+    def force_kill(
+        self, job_id: str | int, *, wait: float = 0, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Cancel without grace."""
+        return self._stop(job_id, "force-kill", wait, timeout)
+
+    def cancel_many(self, job_ids: Sequence[str]) -> Any:
+        return self._do("/jobs/cancel", {"job_ids": list(job_ids)})
+
+    def retry(self, job_id: str | int, *, fresh: bool = False) -> Job:
+        """Run an ended job again; `fresh` does not resume from a checkpoint."""
+        query = {"fresh": "true"} if fresh else None
+        return self._changed(job_id, self._do(_job(job_id) + "/retry", query=query))
+
+    def hold(self, job_id: str | int) -> Job:
+        return self._changed(job_id, self._do(_job(job_id) + "/hold"))
+
+    def release(self, job_id: str | int) -> Job:
+        return self._changed(job_id, self._do(_job(job_id) + "/release"))
+
+    def renew_lease(self, job_id: str | int, *, timeout: float = 5.0) -> None:
+        self._connection.request(
+            "POST", BASE + _job(job_id) + "/lease", timeout_s=timeout, repeatable=True
+        )
+
+    def wait(self, job_id: str | int, *, timeout: float | None = None) -> Job:
+        """Until the job has ended; WaitTimeout when `timeout` seconds are not enough."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause_s = 0.02
+        while True:
+            data = self.get(job_id)
+            if data.get("status") in ENDED:
+                return Job(self, data)
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise errors.WaitTimeout(
+                    f"Job {job_id} is still {data.get('status')} after {timeout:g} s.",
+                    params={"job": str(job_id), "status": data.get("status"), "seconds": timeout},
+                )
+            time.sleep(pause_s if left is None else min(pause_s, left))
+            pause_s = min(pause_s * 1.3, _LONGEST_POLL_S)
+
+    def attempts(self, job_id: str | int) -> list[dict[str, Any]]:
+        return _rows(self._ask(_job(job_id) + "/attempts"))
+
+    def events(self, job_id: str | int, *, after: int = 0) -> list[dict[str, Any]]:
+        return _rows(self._ask(_job(job_id) + "/events", _given(after=after or None)))
+
+    def receipt(self, job_id: str | int) -> dict[str, Any]:
+        """Proof of what the newest end gave back."""
+        return dict(self._ask(_job(job_id) + "/receipt"))
+
+    def explain(self, job_id: str | int) -> dict[str, Any]:
+        return dict(self._ask(_job(job_id) + "/explain"))
+
+    # logs
+
+    def logs(
+        self,
+        job_id: str | int,
+        *,
+        tail: int | None = None,
+        start: int | None = None,
+        limit: int | None = None,
+        grep: str | None = None,
+        rank: int | None = None,
+        attempt: int | None = None,
+    ) -> list[str]:
+        """Lines of the log, progress bars folded to their last state. Lines count from 0."""
+        query = {"from": start} if start is not None else {}
+        query.update(_given(tail=tail, limit=limit, grep=grep, rank=rank, attempt=attempt))
+        return [str(line) for line in self._ask(_job(job_id) + "/logs", query)["logs"]]
+
+    def log_bytes(
+        self,
+        job_id: str | int,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        rank: int | None = None,
+        attempt: int | None = None,
+        timeout: float | None = None,
+    ) -> bytes:
+        """The log exactly as it was written."""
+        query = _given(raw="true", offset=offset, length=length, rank=rank, attempt=attempt)
+        path = BASE + _job(job_id) + "/logs"
+        return self._connection.request("GET", path, query=query, timeout_s=timeout).data
+
+    def follow_logs(
+        self,
+        job_id: str | int,
+        *,
+        tail: int | None = None,
+        grep: str | None = None,
+        rank: int | None = None,
+        attempt: int | None = None,
+    ) -> Iterator[str]:
+        """Lines as they are written, until the attempt has ended."""
+        from runyard.sdk import following
+
+        return following.lines(
+            self._connection,
+            BASE + _job(job_id) + "/logs",
+            _given(tail=tail, grep=grep, rank=rank, attempt=attempt),
+        )
+
+    def run(self, job: Mapping[str, Any] | None = None, **fields: Any) -> Job:
+        """Submit, write the log to stdout while it runs, and return the ended job. As in
+        `runyard run`, SIGINT and SIGTERM cancel it; KeyboardInterrupt or SystemExit follows."""
+        from runyard.sdk import running
+
+        return running.run(self, {**(job or {}), **fields})
+
+    # queue and machines
+
+    def queue_status(self, *, limit: int | None = None) -> dict[str, Any]:
+        return dict(self._ask("/queue/status", _given(limit=limit)))
+
+    def enqueue(self, job_id: str | int, *, priority: str | None = None) -> Job:
+        """Release a hold and set the priority."""
+        path = f"/queue/enqueue/{quote(str(job_id), safe='')}"
+        return self._changed(job_id, self._do(path, query=_given(priority=priority)))
+
+    def start_queue(self) -> None:
+        self._do("/system/start-queue")
+
+    def stop_queue(self) -> None:
+        """Start no further jobs; those that run are left alone. Survives a restart."""
+        self._do("/system/stop-queue")
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return _rows(self._ask("/nodes"))
+
+    def drain(self, node: str) -> dict[str, Any]:
+        """Start nothing more on this node."""
+        return self._do(f"/nodes/{quote(node, safe='')}/drain") or {}
+
+    def undrain(self, node: str) -> dict[str, Any]:
+        return self._do(f"/nodes/{quote(node, safe='')}/undrain") or {}
+
+    def gpus(self) -> list[dict[str, Any]]:
+        return _rows(self._ask("/gpus"))
+
+    def fence(self, gpu: str | int, *, reason: str = "") -> dict[str, Any]:
+        """Give this GPU (index or uuid) to no further job."""
+        return self._do(f"/gpus/{quote(str(gpu), safe='')}/fence", {"reason": reason}) or {}
+
+    def unfence(self, gpu: str | int) -> dict[str, Any]:
+        return self._do(f"/gpus/{quote(str(gpu), safe='')}/unfence") or {}
+
+    # keys and the server itself
+
+    def keys(self) -> list[dict[str, Any]]:
+        return _rows(self._ask("/keys"))
+
+    def create_key(
+        self, name: str, *, role: str = "user", expires_at: float | None = None
+    ) -> dict[str, Any]:
+        """The key with its secret, which is never shown again."""
+        made: dict[str, Any] = self._do(
+            "/keys", _given(name=name, role=role, expires_at=expires_at)
+        )
+        return made
+
+    def revoke_key(self, key_id: int | str) -> None:
+        self._connection.request("DELETE", f"{BASE}/keys/{quote(str(key_id), safe='')}")
+
+    def health(self, *, timeout: float | None = None) -> dict[str, Any]:
+        answer: dict[str, Any] = self._connection.request(
+            "GET", "/readyz", timeout_s=timeout
+        ).json()
+        return answer
+
+    # how
+
+    def _submit(self, path: str, body: Any, idempotency_key: str | None) -> Any:
+        # With the key a lost answer can be asked for again without making a second job.
+        key = idempotency_key or uuid.uuid4().hex
+        headers = {"Idempotency-Key": key}
+        return self._connection.request(
+            "POST", BASE + path, body=body, headers=headers, repeatable=True
+        ).json()
+
+    def _ask(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        return self._connection.request("GET", BASE + path, query=query).json()
+
+    def _do(self, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+        return self._connection.request("POST", BASE + path, body=body, query=query).json()
+
+    def _stop(
+        self, job_id: str | int, verb: str, wait: float, timeout: float | None
+    ) -> dict[str, Any]:
+        # Asking for the same end twice is asking once, so this may be repeated.
+        answer: dict[str, Any] = self._connection.request(
+            "POST",
+            f"{BASE}{_job(job_id)}/{verb}",
+            query={"wait": f"{wait:g}"} if wait else None,
+            timeout_s=timeout or wait + 10,
+            repeatable=True,
+        ).json()
+        return answer
+
+    def _changed(self, job_id: str | int, answer: Any) -> Job:
+        whole = isinstance(answer, dict) and "job_id" in answer
+        return Job(self, answer if whole else self.get(job_id))
+
+
+def _job(job_id: str | int) -> str:
+    return f"/jobs/{quote(str(job_id), safe='')}"
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, [], "")}
+
+
+def _rows(answer: Any) -> list[dict[str, Any]]:
+    """The list in an answer: itself, or the one under the answer's only list key."""
+    if isinstance(answer, dict):
+        answer = next((value for value in answer.values() if isinstance(value, list)), [])
+    return list(answer)

@@ -1,0 +1,215 @@
+"""HTTP to one server with nothing but the standard library: kept alive, one connection per thread.
+
+Only what may safely be asked twice is asked again after a dropped connection.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import select
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from runyard.sdk import errors
+
+CONNECT_TIMEOUT_S = 5.0
+TIMEOUT_S = 30.0
+_PAUSES_S = (0.05, 0.3, 1.0)  # between tries of a request that may be repeated
+_LOST = (OSError, http.client.HTTPException)
+
+
+class Reply:
+    """A whole answer that was a success."""
+
+    __slots__ = ("data", "headers", "status")
+
+    def __init__(self, status: int, headers: http.client.HTTPMessage, data: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.data = data
+
+    def json(self) -> Any:
+        return json.loads(self.data) if self.data else None
+
+
+class Connection:
+    def __init__(self, url: str, key: str | None, timeout_s: float = TIMEOUT_S) -> None:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise errors.BadRequest(
+                f"{url!r} is not the address of a server; it looks like http://127.0.0.1:8765.",
+                code="bad_url",
+                params={"url": url},
+            )
+        self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self.key = key
+        self.timeout_s = timeout_s
+        self._secure = parts.scheme == "https"
+        self._host, self._port = parts.hostname, parts.port
+        self._prefix = parts.path.rstrip("/")
+        self._own = threading.local()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        repeatable: bool | None = None,
+    ) -> Reply:
+        """The answer, or the exception for its problem. GETs may be repeated by default."""
+        may_repeat = method == "GET" if repeatable is None else repeatable
+        target, sent_headers, data = self._prepared(path, query, body, headers)
+        for pause_s in (*_PAUSES_S, None) if may_repeat else (None,):
+            try:
+                return self._once(method, target, data, sent_headers, timeout_s or self.timeout_s)
+            except _LOST as lost:
+                self.drop()
+                # A time-out was already waited for once: asking again would only wait again.
+                if pause_s is None or isinstance(lost, TimeoutError):
+                    raise self._unreachable(lost) from lost
+                time.sleep(pause_s)
+        raise AssertionError("unreachable")
+
+    def stream(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> Stream:
+        """An answer that is read as it comes, on a connection of its own. Close it."""
+        target, sent_headers, _ = self._prepared(path, query, None, headers)
+        link = self._opened(timeout_s or self.timeout_s)
+        try:
+            link.request("GET", target, headers=sent_headers)
+            response = link.getresponse()
+        except _LOST as lost:
+            link.close()
+            raise self._unreachable(lost) from lost
+        if response.status >= 400:
+            data = response.read()
+            link.close()
+            raise errors.from_problem(response.status, _parsed(data))
+        return Stream(link, response)
+
+    def drop(self) -> None:
+        """Close this thread's connection; the next request opens another."""
+        link = getattr(self._own, "link", None)
+        if link is not None:
+            self._own.link = None
+            link.close()
+
+    def _prepared(
+        self,
+        path: str,
+        query: Mapping[str, Any] | None,
+        body: Any,
+        headers: Mapping[str, str] | None,
+    ) -> tuple[str, dict[str, str], bytes | None]:
+        target = self._prefix + path
+        if query:
+            target += "?" + urlencode(query, doseq=True)
+        sent = {"Accept": "application/json", **(headers or {})}
+        if self.key:
+            sent["Authorization"] = f"Bearer {self.key}"
+        data = None
+        if body is not None:
+            data = json.dumps(body, ensure_ascii=False, default=str).encode()
+            sent["Content-Type"] = "application/json"
+        return target, sent, data
+
+    def _once(
+        self,
+        method: str,
+        target: str,
+        data: bytes | None,
+        headers: dict[str, str],
+        timeout_s: float,
+    ) -> Reply:
+        link = self._kept(timeout_s)
+        try:
+            link.request(method, target, body=data, headers=headers)
+            response = link.getresponse()
+            received = response.read()
+        except BaseException:
+            # Also for a signal's exception: half an answer must never be read as the next one.
+            self.drop()
+            raise
+        if response.will_close:
+            self.drop()
+        if response.status >= 400:
+            raise errors.from_problem(response.status, _parsed(received))
+        return Reply(response.status, response.headers, received)
+
+    def _kept(self, timeout_s: float) -> http.client.HTTPConnection:
+        link: http.client.HTTPConnection | None = getattr(self._own, "link", None)
+        if link is not None and link.sock is not None:
+            # Readable although nothing was asked: the server has closed it meanwhile.
+            if not select.select([link.sock], [], [], 0)[0]:
+                link.sock.settimeout(timeout_s)
+                return link
+            self.drop()
+        self._own.link = link = self._opened(timeout_s)
+        return link
+
+    def _opened(self, timeout_s: float) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        link = kind(self._host, self._port, timeout=min(CONNECT_TIMEOUT_S, timeout_s))
+        try:
+            link.connect()
+        except OSError as failure:
+            link.close()
+            raise self._unreachable(failure) from failure
+        link.sock.settimeout(timeout_s)
+        return link
+
+    def _unreachable(self, why: BaseException) -> errors.ServerUnreachable:
+        words = str(why) or type(why).__name__
+        return errors.ServerUnreachable(
+            f"The server at {self.url} does not answer: {words}.",
+            params={"url": self.url, "why": words},
+        )
+
+
+class Stream:
+    """An answer still being written by the server."""
+
+    def __init__(
+        self, link: http.client.HTTPConnection, response: http.client.HTTPResponse
+    ) -> None:
+        self._link = link
+        self._response = response
+        self.headers = response.headers
+
+    def read_some(self, most: int = 65536) -> bytes:
+        """What has come, at least one byte; b"" at the end. TimeoutError when nothing came."""
+        return self._response.read1(most)
+
+    def read_line(self) -> bytes:
+        return self._response.readline()
+
+    def close(self) -> None:
+        self._response.close()
+        self._link.close()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
