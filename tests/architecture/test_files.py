@@ -20,6 +20,7 @@ VAGUE = {
     "new",
     "v2",
 }
+AGREED = {"queue_manager.py"}  # holds TrainingQueueManager, whose name users asked for
 # Joined here so that this file does not contain what it forbids.
 MACHINE_PATHS = [
     "/" + "work/",
@@ -61,7 +62,7 @@ def test_names_say_what_is_inside(root):
         for folder in ("src", "tests", "scripts", "benchmarks")
         for path in (root / folder).rglob("*")
         if path.suffix in ("", ".py") and set(path.stem.strip("_").split("_")) & VAGUE
-        if "__pycache__" not in path.parts
+        if "__pycache__" not in path.parts and path.name not in AGREED
     ]
     assert not vague
 

@@ -9,8 +9,9 @@ import tomllib
 import grimp
 import pytest
 
-# Who may name adapters of the stores, executors and probes: the composition root.
-COMPOSITION = {"runyard.server"}
+# Who may name adapters of the stores, executors and probes: the composition root, and the one
+# embedding class that is given a database address.
+COMPOSITION = {"runyard.server", "runyard.embed.queue_manager"}
 PORTS = ("stores", "executors", "probes")
 # Parts of an adapter folder that are no adapter: the port, and readers of its files.
 SHARED = {
