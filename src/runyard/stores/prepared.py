@@ -1,0 +1,90 @@
+"""Statements written in SQLAlchemy Core, compiled once per database and then run on the driver.
+
+Going through SQLAlchemy's own execution costs several times what SQLite needs for the work.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.base import Executable
+
+
+class Statement:
+    """A Core statement to be kept for the life of the process; `columns` are those an INSERT or
+    UPDATE takes as parameters of their own name."""
+
+    __slots__ = ("columns", "core")
+
+    def __init__(self, core: Executable, columns: Sequence[str] | None = None) -> None:
+        self.core = core
+        self.columns = None if columns is None else tuple(columns)
+
+
+class Prepared:
+    """One statement in the words of one database, with the conversions its values need."""
+
+    __slots__ = ("_binders", "_constants", "_make", "_readers", "sql")
+
+    def __init__(self, statement: Statement, dialect: Dialect) -> None:
+        core: Any = statement.core
+        compiled = core.compile(
+            dialect=dialect,
+            column_keys=None if statement.columns is None else list(statement.columns),
+            compile_kwargs={"render_postcompile": True},
+        )
+        self.sql: str = compiled.string
+        self._binders: list[tuple[str, Callable[[Any], Any]]] = []
+        for name, bind in compiled.binds.items():
+            binder = bind.type.dialect_impl(dialect).bind_processor(dialect)
+            if binder is not None and name in compiled.params:
+                self._binders.append((name, binder))
+        self._constants = {k: v for k, v in compiled.params.items() if v is not None}
+        self._read_columns(core, dialect)
+
+    def _read_columns(self, core: Any, dialect: Dialect) -> None:
+        self._readers: list[tuple[int, Callable[[Any], Any]]] = []
+        columns = list(getattr(core, "exported_columns", ()))
+        for place, column in enumerate(columns):
+            reader = column.type.dialect_impl(dialect).result_processor(dialect, None)
+            if reader is not None:
+                self._readers.append((place, reader))
+        names = [column.key for column in columns]
+        row_type: Any = namedtuple("Row", names)  # type: ignore[misc]
+        self._make: Callable[[Any], Any] = row_type._make
+
+    def bound(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        values = {**self._constants, **params}
+        for name, binder in self._binders:
+            values[name] = binder(values[name])
+        return values
+
+    def row(self, values: Sequence[Any]) -> Any:
+        """A named tuple of the selected columns."""
+        if not self._readers:
+            return self._make(values)
+        changed = list(values)
+        for place, reader in self._readers:
+            changed[place] = reader(changed[place])
+        return self._make(changed)
+
+
+class PreparedStatements:
+    """The statements one store has used so far."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self._known: dict[Statement, Prepared] = {}
+
+    def get(self, statement: Statement) -> Prepared:
+        known = self._known.get(statement)
+        if known is None:
+            known = self._known[statement] = Prepared(statement, self.dialect)
+        return known
+
+    def once(self, statement: Statement) -> Prepared:
+        """For a statement that was made for a single use."""
+        return Prepared(statement, self.dialect)

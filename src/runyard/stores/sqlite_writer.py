@@ -1,0 +1,225 @@
+"""The one thread that writes to SQLite: takes closures from a queue and commits them in groups."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from loguru import logger
+
+from runyard.domain import errors
+from runyard.domain.events import StoredEvent
+from runyard.stores import sqlite_errors
+from runyard.stores.prepared import PreparedStatements
+from runyard.stores.session import ShapeCache
+from runyard.stores.sql import SqlTransaction
+from runyard.stores.sqlite_connection import SqliteDriver, connect
+
+_GROUP_LIMIT = 256
+_QUIET_S = 0.5  # after this long without a write the log is copied into the database
+
+
+@dataclass(slots=True)
+class Request:
+    """A closure to run, and where its answer goes."""
+
+    work: Callable[[Any], Any]
+    durable: bool
+    future: Future[Any]
+
+
+@dataclass(slots=True)
+class _Outcome:
+    request: Request
+    tx: SqlTransaction
+    value: Any = None
+    error: BaseException | None = None
+
+
+class Writer:
+    def __init__(
+        self,
+        path: str,
+        statements: PreparedStatements,
+        shape_cache: ShapeCache,
+        hear: Callable[[Sequence[StoredEvent]], None],
+    ) -> None:
+        self._path = path
+        self._statements = statements
+        self._shape_cache = shape_cache
+        self._hear = hear
+        self._queue: SimpleQueue[Request | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._full_sync = True
+        self._connection: sqlite3.Connection | None = self._connect()
+        self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def put(self, request: Request) -> None:
+        with self._lock:
+            if self._closed:
+                raise errors.ShuttingDown()
+            self._queue.put(request)
+
+    def is_this_thread(self) -> bool:
+        return threading.get_ident() == self._thread.ident
+
+    def close(self) -> None:
+        """After everything that was put before is answered."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        going_on = True
+        while going_on:
+            group, going_on = self._next_group()
+            if group:
+                self._write(group)
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._connection.close()
+
+    def _next_group(self) -> tuple[list[Request], bool]:
+        """All that waits now: a lone request is never held back for company."""
+        try:
+            waiting = self._queue.get(timeout=_QUIET_S)
+        except Empty:
+            self._copy_log()
+            waiting = self._queue.get()
+        group: list[Request] = []
+        while waiting is not None:
+            if waiting.future.set_running_or_notify_cancel():
+                group.append(waiting)
+            if len(group) == _GROUP_LIMIT:
+                return group, True
+            try:
+                waiting = self._queue.get_nowait()
+            except Empty:
+                return group, True
+        return group, False
+
+    def _write(self, group: Sequence[Request]) -> None:
+        try:
+            outcomes = self._commit(group)
+        except BaseException as error:
+            self._recover()
+            self._write_failed(group, error)
+            return
+        told: list[StoredEvent] = []
+        again: list[Request] = []
+        for outcome in outcomes:
+            if outcome.error is None:
+                outcome.tx.committed()
+                told += outcome.tx.told
+                outcome.request.future.set_result(outcome.value)
+            elif isinstance(outcome.error, sqlite3.Error):
+                again.append(outcome.request)
+            else:
+                outcome.request.future.set_exception(outcome.error)
+        if told:
+            self._tell(told)
+        for request in again:
+            self._write([request])
+
+    def _write_failed(self, group: Sequence[Request], error: BaseException) -> None:
+        if len(group) > 1:
+            # One may have brought down the others: each gets a transaction of its own.
+            for request in group:
+                self._write([request])
+        elif sqlite_errors.is_foreign_key(error) and self._shape_cache:
+            # A remembered shape may have been pruned.
+            self._shape_cache.clear()
+            self._write(group)
+        elif isinstance(error, sqlite3.Error | sqlite3.Warning):
+            told = sqlite_errors.domain_error(error, self._path)
+            told.__cause__ = error
+            group[0].future.set_exception(told)
+        elif isinstance(error, UnicodeEncodeError):
+            group[0].future.set_exception(errors.BadRequest("Text that is not valid Unicode."))
+        else:
+            group[0].future.set_exception(error)
+
+    def _commit(self, group: Sequence[Request]) -> list[_Outcome]:
+        connection = self._connection = self._connection or self._connect()
+        self._sync_as_needed(connection, any(request.durable for request in group))
+        connection.execute("BEGIN IMMEDIATE")
+        driver = SqliteDriver(connection)
+        if len(group) == 1:
+            outcomes = [self._run(group[0], driver)]
+            if outcomes[0].error is not None:
+                raise outcomes[0].error
+        else:
+            outcomes = [self._run_in_savepoint(request, driver) for request in group]
+        connection.execute("COMMIT")
+        return outcomes
+
+    def _run(self, request: Request, driver: SqliteDriver) -> _Outcome:
+        tx = SqlTransaction(driver, self._statements, self._shape_cache)
+        try:
+            value = request.work(tx)
+            tx.flush_events()
+        except BaseException as error:
+            return _Outcome(request, tx, error=error)
+        return _Outcome(request, tx, value)
+
+    def _run_in_savepoint(self, request: Request, driver: SqliteDriver) -> _Outcome:
+        connection = driver.connection
+        connection.execute("SAVEPOINT one")
+        outcome = self._run(request, driver)
+        if outcome.error is not None:
+            if not connection.in_transaction:
+                # SQLite gave up the whole group, not only the statement that failed.
+                raise outcome.error
+            connection.execute("ROLLBACK TO one")
+        connection.execute("RELEASE one")
+        return outcome
+
+    def _tell(self, told: Sequence[StoredEvent]) -> None:
+        try:
+            self._hear(told)
+        except Exception:
+            logger.exception("a subscriber of the store failed")
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = connect(self._path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -8000")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        self._full_sync = True
+        return connection
+
+    def _sync_as_needed(self, connection: sqlite3.Connection, full: bool) -> None:
+        if full != self._full_sync:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
+            self._full_sync = full
+
+    def _recover(self) -> None:
+        """After an error: end the transaction, or if even that fails, begin again from nothing."""
+        if self._connection is None:
+            return
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _copy_log(self) -> None:
+        """While nobody waits for it; otherwise SQLite does it inside some commit."""
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
