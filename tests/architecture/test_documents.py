@@ -181,6 +181,8 @@ def test_commands_named_in_documents_exist(root, documents):
                 continue
             command, rest = match[1], match[2].split(" -- ")[0].split("#")[0]
             known = help_of(command)
+            if known and (below := re.match(r" ([a-z]+)", rest)):
+                known += help_of(command, below[1])
             flags = re.findall(r"(?<=\s)--?[a-z][\w-]*", rest)
             if not known or [
                 flag for flag in flags if not re.search(rf"(?<![\w-]){flag}(?![\w-])", known)
