@@ -60,7 +60,14 @@ class DataDir:
         aside.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n")
         os.replace(aside, self.path / "server.json")
 
+    def __enter__(self) -> DataDir:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def close(self) -> None:
+        """Let another server have it."""
         os.close(self._lock)
 
 

@@ -39,7 +39,7 @@ class Ender:
         self._placer = placer
 
     def started(self, attempt_id: str, at: float) -> None:
-        """The first process of an attempt runs. Told without waiting: its end would tell it too."""
+        """The first process of an attempt runs. Not waited for: its end would tell it too."""
         self._parts.store.write_soon(lambda tx: _start(tx, attempt_id, at), durable=False)
 
     def ended(self, ends: Sequence[tuple[str, End]]) -> list[Placed]:

@@ -21,9 +21,9 @@ Ends = list[tuple[str, End]]
 
 
 class GpuReturn:
-    def __init__(self, parts: Parts, owner_of: Callable[[int], str | None]) -> None:
+    def __init__(self, parts: Parts, tag_of: Callable[[int], int | None]) -> None:
         self._parts = parts
-        self._owner_of = owner_of
+        self._tag_of = tag_of
         self._before: dict[str, dict[str, int]] = {}  # attempt -> gpu uuid -> MB used before
         self.stopping = False
 
@@ -79,7 +79,7 @@ class GpuReturn:
 
     def _held(self, attempt: Attempt, uuid: str) -> bool:
         processes = self._parts.machine.processes(uuid)
-        if any(self._owner_of(process.pid) == attempt.attempt_id for process in processes):
+        if any(self._tag_of(process.pid) == attempt.tag for process in processes):
             return True
         before = self._before.get(attempt.attempt_id, {}).get(uuid)
         if before is None or attempt.request.shares_gpu or processes:

@@ -24,13 +24,15 @@ class Machine:
         probe: MachineProbe,
         gpu_probe: GpuProbe,
         locked_elsewhere: Callable[[str], bool],
-        owner_of: Callable[[int], str | None],
+        tag_of: Callable[[int], int | None],
+        live_tags: Callable[[], set[int]],
         clock: Callable[[], float],
     ) -> None:
         self._probe = probe
         self._gpu_probe = gpu_probe
         self._locked_elsewhere = locked_elsewhere
-        self._owner_of = owner_of
+        self._tag_of = tag_of
+        self._live_tags = live_tags
         self._clock = clock
         self._lock = threading.Lock()
         self._limits = GateLimits(settings.gate_cpu, settings.gate_memory, settings.gate_disk)
@@ -71,16 +73,18 @@ class Machine:
                 self._look_at_gpus()
 
     def _look_at_gpus(self) -> None:
-        gpus = tuple(self._as_seen(gpu) for gpu in self._gpu_probe.gpus())
+        seen = self._gpu_probe.gpus()
+        ours = self._live_tags() if seen else set()
+        gpus = tuple(self._as_seen(gpu, ours) for gpu in seen)
         self._gpus_seen_at = self._clock()
         if gpus != self.capacity.gpus:
             self.capacity = replace(self.capacity, gpus=gpus)
 
-    def _as_seen(self, gpu: Gpu) -> Gpu:
+    def _as_seen(self, gpu: Gpu, ours: set[int]) -> Gpu:
         strangers = tuple(
             Holder(process.pid, process.user, process.name)
             for process in self._gpu_probe.processes(gpu.uuid)
-            if self._owner_of(process.pid) is None
+            if self._tag_of(process.pid) not in ours
         )
         return replace(
             gpu,

@@ -34,7 +34,7 @@ class Placer:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._reservations: tuple[Reservation, ...] = ()
-        self.stopping = False
+        self.dispatching = False  # until the yard opens, and again when it shuts down
         # No slot was free after the last pass: until something ends, a pass can place nothing.
         self.full = False
 
@@ -68,7 +68,7 @@ class Placer:
             attempts=tuple(_attempt(attempt) for attempt in active),
             max_concurrent=settings.max_concurrent,
             now=now,
-            dispatching=not self.stopping and tx.flag(PAUSED_FLAG) is None,
+            dispatching=self.dispatching and tx.flag(PAUSED_FLAG) is None,
             starvation_s=settings.starvation_s,
             reservations=self._reservations,
         )
@@ -97,7 +97,8 @@ class Placer:
                     closed_gates=update_gates(Gates(), node.load, machine.limits).closed,
                 )
                 for node in tx.nodes()
-                if node.node_id != self._parts.node_id and clock - node.heartbeat_at < NODE_SILENT_S
+                if node.node_id != self._parts.node_id
+                and clock - node.heartbeat_at < NODE_SILENT_S
             )
         return tuple(views)
 

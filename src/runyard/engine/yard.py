@@ -40,12 +40,12 @@ _SHUTDOWN_SLACK_S = 20.0
 
 
 class Yard:
-    def __init__(self, parts: Parts, owner_of: Callable[[int], str | None]) -> None:
+    def __init__(self, parts: Parts, tag_of: Callable[[int], int | None]) -> None:
         self._parts = parts
         self.hub = parts.hub
         self.settings = parts.settings
         self._placer = Placer(parts)
-        gpu_return = GpuReturn(parts, owner_of)
+        gpu_return = GpuReturn(parts, tag_of)
         self._gpu_return = gpu_return
         self._launcher = Launcher(parts, gpu_return.remember)
         self._submitter = Submitter(parts, self._placer, self._launcher, self._wake_scheduling)
@@ -68,6 +68,7 @@ class Yard:
         self._heartbeat_due = 0.0
         self._first_reconcile = True
         self._first_retain = True
+        self._shutting_down = False
         self.running = False
 
     # life
@@ -81,6 +82,7 @@ class Yard:
         self._news.start()
         for executor in parts.executors.values():
             executor.open(self._news.hear)
+        self._placer.dispatching = True
         found = self._reconciler.adopt()
         parts.store.on_wake(self._woken)
         for loop in (self._scheduling, self._measuring, self._reconciling, self._retaining):
@@ -91,7 +93,7 @@ class Yard:
     def close(self, *, keep: bool) -> None:
         """Stop placing; with keep=False end every attempt of this node first (see `stop_all`)."""
         self.running = False
-        self._placer.stopping = True
+        self.stop_dispatching()
         for loop in (self._scheduling, self._measuring, self._reconciling, self._retaining):
             loop.stop()
         self._gpu_return.stopping = True
@@ -101,8 +103,9 @@ class Yard:
         self.hub.close()
 
     def stop_dispatching(self) -> None:
-        """No new start from now on; for a shutdown, so it does not outlive this server."""
-        self._placer.stopping = True
+        """No new start and no new job from now on: this server is going away."""
+        self._shutting_down = True
+        self._placer.dispatching = False
 
     def stop_all(self, *, force: bool = False) -> list[str]:
         """Ask every attempt of this node to end, because of a shutdown; their job ids."""
@@ -136,7 +139,7 @@ class Yard:
         idempotency: Idempotency | None = None,
     ) -> list[Job]:
         """All or none. A repeated idempotency key answers with the jobs of the first request."""
-        if self._placer.stopping:
+        if self._shutting_down:
             raise errors.ShuttingDown()
         return self._submitter.submit(submissions, actor, idempotency)
 
@@ -147,7 +150,7 @@ class Yard:
         idempotency: Idempotency | None = None,
     ) -> Future[list[Job]]:
         """The same without waiting for the commit."""
-        if self._placer.stopping:
+        if self._shutting_down:
             raise errors.ShuttingDown()
         return self._submitter.submit_soon(submissions, actor, idempotency)
 
@@ -303,7 +306,7 @@ class Yard:
             dispatching = reader.flag(PAUSED_FLAG) is None
         usable = any(state["available"] for state in executors.values())
         return {
-            "ok": usable and self.running and not self._placer.stopping,
+            "ok": usable and self.running and not self._shutting_down,
             "version": __version__,
             "store": "shared" if self._parts.store.shared else "local",
             "executors": executors,

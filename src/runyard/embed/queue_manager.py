@@ -1,0 +1,159 @@
+"""The queue inside another application: the same engine, without HTTP."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from runyard import server
+from runyard import settings as settings_module
+from runyard.data_dir import DataDir
+from runyard.domain import errors, states
+from runyard.domain.job import Priority
+from runyard.engine.actor import SYSTEM
+from runyard.engine.yard import Yard
+from runyard.settings import Settings
+from runyard.stores.base import Store
+from runyard.stores.opening import open_store
+from runyard.api import answers
+from runyard.wire.jobs import read_job
+
+_SQLITE = "sqlite:///"
+
+
+class TrainingQueueManager:
+    """Queues training jobs and runs them on this machine, from inside your own program.
+
+    `db` is a database URL (`sqlite:///...` or `postgresql://...`) or an open store. `data_dir`
+    keeps logs and attempt folders; by default it lies beside a SQLite file. Only one server or
+    manager can use a data directory at a time: DataDirInUse says which process has it.
+
+    Jobs may be given as `job-...` or by their numeric id. Nothing runs before
+    `start_processing()`; what still runs at `stop_processing()` is cancelled, or kept and adopted
+    by the next start with `keep=True`.
+    """
+
+    def __init__(
+        self,
+        db: str | Store,
+        max_concurrent: int = 2,
+        resource_check_interval: float = 30,
+        data_dir: str | Path | None = None,
+        **settings: object,
+    ) -> None:
+        url = db if isinstance(db, str) else None
+        self._settings = settings_module.load(
+            {
+                "database_url": url,
+                "max_concurrent": max_concurrent,
+                "resource_check_interval": resource_check_interval,
+                "data_dir": data_dir or _beside(url),
+                **settings,
+            }
+        )
+        self._folder = DataDir.open(self._settings.data_dir)
+        self._owns_store = isinstance(db, str)
+        try:
+            self._store = open_store(db) if isinstance(db, str) else db
+        except BaseException:
+            self._folder.close()
+            raise
+        self._yard = self._compose()
+
+    def __enter__(self) -> TrainingQueueManager:
+        self.start_processing()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    def start_processing(self) -> None:
+        """Adopt what still runs from before, and begin to start jobs. Twice is no error."""
+        if not self._yard.running:
+            self._yard.open()
+
+    def stop_processing(self, *, keep: bool = False, timeout: float | None = None) -> None:
+        """Stop starting jobs and end those that run (or leave them to the next start)."""
+        if not self._yard.running:
+            return
+        self._yard.stop_dispatching()
+        if not keep:
+            self._end_all(timeout)
+        self._yard.close(keep=keep or self._yard.live_count() > 0)
+        self._yard = self._compose()
+
+    def close(self) -> None:
+        """Stop processing and let go of the database and the data directory."""
+        self.stop_processing()
+        if self._owns_store:
+            self._store.close()
+        self._folder.close()
+
+    def submit_training_job(self, **fields: Any) -> str:
+        """Store a job, with the fields of a job file; its id. It waits until processing starts."""
+        [job] = self._yard.submit([read_job(fields).to_submission()], SYSTEM)
+        return job.ref
+
+    def enqueue_training_job(
+        self, job_id: str | int, priority: str | Priority | None = None
+    ) -> dict[str, Any]:
+        """Release a held job and set its priority: high, medium or low."""
+        try:
+            wanted = Priority(priority) if priority is not None else None
+        except ValueError:
+            choices = ", ".join(item.value for item in Priority)
+            raise errors.BadRequest(
+                f"A priority is one of {choices}.", field="priority", value=priority
+            ) from None
+        self._yard.enqueue(str(job_id), SYSTEM, wanted)
+        return self.get_job(job_id)
+
+    def cancel(self, job_id: str | int, *, force: bool = False, wait: float = 0) -> str:
+        """Ask for the end, and wait up to `wait` seconds for the proof; the status then."""
+        self._yard.cancel(str(job_id), SYSTEM, force=force)
+        return self.wait(job_id, wait)
+
+    def wait(self, job_id: str | int, timeout: float) -> str:
+        """The job's status when it has ended, or after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while True:
+            status = self._yard.job(str(job_id)).job.status
+            if status in states.ENDED or time.monotonic() >= deadline:
+                return status.value
+            time.sleep(0.02)
+
+    def get_job(self, job_id: str | int) -> dict[str, Any]:
+        return answers.job(self._yard.job(str(job_id)))
+
+    def get_queue_status(self, limit: int = 100) -> dict[str, Any]:
+        """Counts by status, what runs, what waits and why: as `GET /queue/status` answers."""
+        return answers.queue(self._yard.queue_status(limit))
+
+    def _compose(self) -> Yard:
+        return server.compose(self._settings, self._store)
+
+    def _end_all(self, timeout: float | None) -> None:
+        self._yard.stop_all()
+        patience = self._yard.longest_grace() if timeout is None else timeout
+        deadline = time.monotonic() + patience
+        while self._yard.live_count() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
+def _beside(url: str | None) -> Path | None:
+    """A SQLite file keeps its data directory beside it; else the ordinary default holds."""
+    if url is None or not url.startswith(_SQLITE):
+        return None
+    path = Path(url.removeprefix(_SQLITE))
+    return path.with_name(path.name + "-runyard")

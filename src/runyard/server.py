@@ -1,0 +1,229 @@
+"""The composition root: the only file that names concrete stores, executors and probes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import uvicorn
+
+from runyard import settings as settings_module
+from runyard.api.app import create_app
+from runyard.data_dir import DataDir
+from runyard.domain import errors
+from runyard.engine import story
+from runyard.engine.hub import Hub
+from runyard.engine.machine import Machine
+from runyard.engine.parts import Parts
+from runyard.engine.yard import Yard
+from runyard.executors.base import Executor
+from runyard.executors.local import LocalExecutor
+from runyard.probes.gpu import NvmlProbe
+from runyard.probes.gpu_locks import GpuLocks
+from runyard.probes.machine import PsutilProbe
+from runyard.settings import Settings
+from runyard.stores.base import Store
+from runyard.stores.opening import open_store
+from runyard.supervisor import process_table
+
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_STREAM_GRACE_S = 1
+
+
+def serve(overrides: Mapping[str, object]) -> int:
+    """Run a server in the foreground until it is told to stop; the exit code of the process."""
+    try:
+        settings = settings_module.load(overrides)
+        with DataDir.open(settings.data_dir) as folder:
+            story.open_log(settings.data_dir / "logs", settings.log_level)
+            listening = _listen(settings)
+            settings = replace(settings, port=listening.getsockname()[1])
+            with open_yard(settings) as yard:
+                _check_keys(settings, yard)
+                folder.publish(_client_url(settings))
+                return asyncio.run(_Serving(settings, yard, listening).run())
+    except errors.StartRefused as error:
+        print(f"runyard: {error.message} [{error.code}]", file=sys.stderr)
+        return 1
+
+
+@contextmanager
+def open_yard(settings: Settings, store: Store | None = None) -> Iterator[Yard]:
+    """A yard without HTTP, for the server and for embedding: adopts what lives and starts to work.
+
+    On leaving it is closed; what still runs then is kept, unless the caller ended it before.
+    """
+    owned = store is None
+    opened = store or open_store(settings.store_url)
+    try:
+        yard = compose(settings, opened)
+        yard.open()
+        # What was made so far lives as long as the server: no need to look at it again.
+        gc.collect()
+        gc.freeze()
+        try:
+            yield yard
+        finally:
+            yard.close(keep=yard.live_count() > 0)
+    finally:
+        if owned:
+            opened.close()
+        story.close_log()
+
+
+def compose(settings: Settings, store: Store) -> Yard:
+    """A yard that is not opened yet."""
+    settings = replace(settings, node_name=settings.node_name or socket.gethostname())
+    server_id = _server_id(settings.data_dir)
+    locks = GpuLocks(settings.gpu_lock_dir, server_id)
+    machine = Machine(
+        settings,
+        PsutilProbe(settings.data_dir),
+        NvmlProbe(settings.gpus),
+        locked_elsewhere=locks.held_elsewhere,
+        tag_of=process_table.tag,
+        live_tags=lambda: _live_tags(store),
+        clock=time.time,
+    )
+    parts = Parts(
+        settings=settings,
+        store=store,
+        executors=_executors(settings, server_id),
+        machine=machine,
+        hub=Hub(),
+        node_id=server_id,
+        clock=time.time,
+        random=secrets.token_bytes,
+    )
+    return Yard(parts, process_table.tag)
+
+
+def _executors(settings: Settings, server_id: str) -> dict[str, Executor]:
+    made: dict[str, Executor] = {}
+    for name in settings.executors:
+        if name != "local":
+            raise errors.BadSettings(name="executors", why=f"there is no executor '{name}' here")
+        made[name] = LocalExecutor(settings.data_dir, server_id, settings.gpu_lock_dir)
+    return made
+
+
+def _live_tags(store: Store) -> set[int]:
+    with store.read() as reader:
+        return {attempt.tag for attempt in reader.live_attempts()}
+
+
+def _server_id(data_dir: Path) -> str:
+    """Who this server is, for as long as its data directory lives."""
+    path = data_dir / "server.id"
+    with contextlib.suppress(FileNotFoundError):
+        known = path.read_text().strip()
+        if known:
+            return known
+    made = "node-" + secrets.token_hex(6)
+    path.write_text(made + "\n")
+    return made
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except socket.gaierror as error:
+        raise errors.BadSettings(name="host", why=str(error)) from error
+    except OSError as error:
+        raise errors.AddressInUse(
+            host=settings.host, port=settings.port, why=error.strerror
+        ) from error
+    listening.listen(2048)
+    return listening
+
+
+def _check_keys(settings: Settings, yard: Yard) -> None:
+    yard.key_ring.ensure_local(settings.data_dir)
+    if settings.host not in _LOOPBACK and not yard.key_ring.made_by_people():
+        raise errors.KeysRequired(host=settings.host)
+
+
+def _client_url(settings: Settings) -> str:
+    """Where clients of this machine reach it, also when it listens on every address."""
+    if settings.host in ("0.0.0.0", "::"):
+        return f"http://127.0.0.1:{settings.port}"
+    return settings.url
+
+
+class _Serving:
+    """The HTTP server and the way it ends."""
+
+    def __init__(self, settings: Settings, yard: Yard, listening: socket.socket) -> None:
+        self._settings = settings
+        self._yard = yard
+        self._listening = listening
+        config = uvicorn.Config(
+            create_app(yard, settings),
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_STREAM_GRACE_S,
+            timeout_keep_alive=75,
+        )
+        self._http = uvicorn.Server(config)
+        self._signals = 0
+        self._told = asyncio.Event()
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._signalled)
+        # Its own signal handlers would end it before the jobs are ended.
+        serving = asyncio.create_task(self._http._serve([self._listening]))
+        story.of().info("Runyard listens on {}", _client_url(self._settings))
+        waiting = asyncio.create_task(self._told.wait())
+        await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        await self._shut_down()
+        self._yard.hub.close()
+        self._http.should_exit = True
+        await serving
+        story.of().info("Runyard has stopped")
+        return 0
+
+    def _signalled(self) -> None:
+        self._signals += 1
+        self._told.set()
+
+    async def _shut_down(self) -> None:
+        """No new starts; then, unless they are kept, end what runs. A second signal: by force."""
+        self._yard.stop_dispatching()
+        if self._settings.on_shutdown == "keep":
+            story.of().info("shutting down; running jobs go on and are adopted at the next start")
+            return
+        stopping = await asyncio.to_thread(self._yard.stop_all)
+        if not stopping:
+            return
+        story.of().info("shutting down: cancelling {} running jobs", len(stopping))
+        limit = time.monotonic() + await asyncio.to_thread(self._yard.longest_grace)
+        forced = self._signals
+        while time.monotonic() < limit:
+            with self._yard.hub.watch() as watch:
+                if await asyncio.to_thread(self._yard.live_count) == 0:
+                    return
+                await watch.wait(0.2)
+            if self._signals > forced:
+                forced = self._signals
+                await asyncio.to_thread(self._yard.stop_all, force=True)
+        story.of().critical("some jobs could not be ended; they stay adoptable")

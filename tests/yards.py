@@ -1,0 +1,316 @@
+"""A real server under test, seen from outside: its process, its HTTP API, its data directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BASE = "/api/v1/training"
+TERMINAL = {"completed", "failed", "cancelled"}
+# No gate may close on a busy test machine, and retries must not take minutes.
+SETTINGS = {
+    "RUNYARD_GATE_CPU": "100",
+    "RUNYARD_GATE_MEMORY": "100",
+    "RUNYARD_GATE_DISK": "100",
+    "RUNYARD_RETRY_DELAYS": "0.2,0.2,0.2",
+}
+SMALL = {"cpu_cores": 0.01, "memory_gb": 0.01, "gpu_count": 0, "max_retries": 0}
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def until(condition: Callable[[], Any], seconds: float = 20, words: Any = "", every: float = 0.02):
+    """The first true value of `condition`; fails with `words` after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            said = words() if callable(words) else words
+            raise AssertionError(f"not within {seconds} s: {said}")
+        time.sleep(every)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Answer:
+    def __init__(self, status: int, headers: Any, data: bytes) -> None:
+        self.status, self.headers, self.data = status, headers, data
+        try:
+            self.body = json.loads(data) if data else None
+        except ValueError:
+            self.body = None
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+
+class RunningYard:
+    """Started on its own folder and a free port; `stop` ends it and everything it started."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *flags: object,
+        max_concurrent: int = 4,
+        env: dict[str, str] | None = None,
+        data_dir: Path | None = None,
+        python: str = sys.executable,
+        prefix: tuple[str, ...] = (),
+    ) -> None:
+        self.folder = folder
+        self.data = data_dir or folder / "data"
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.flags = ["--max-concurrent", max_concurrent, *flags]
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("RUNYARD_")}
+        self.env |= SETTINGS | {"HOME": str(folder), "NO_COLOR": "1"} | (env or {})
+        self.prefix = prefix
+        self.python = python
+        self.process: subprocess.Popen[bytes] | None = None
+        self.key = ""
+
+    # the server
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        argv = [*self.prefix, self.python, "-m", "runyard", "server", "--host", "127.0.0.1"]
+        argv += ["--port", str(self.port), "--data-dir", str(self.data)]
+        argv += [str(flag) for flag in self.flags]
+        with open(self.folder / "server.out", "ab") as out:
+            self.process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env
+            )
+        return self.process
+
+    def start(self, seconds: float = 60) -> RunningYard:
+        self.spawn()
+        until(self._up, seconds, lambda: self.said()[-2000:])
+        self.key = (self.data / "admin.key").read_text().strip()
+        return self
+
+    def _up(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"the server ended: {self.said()[-2000:]}"
+        try:
+            return self.call("GET", "/healthz", timeout=2).ok
+        except OSError:
+            return False
+
+    def said(self) -> str:
+        try:
+            return (self.folder / "server.out").read_text(errors="replace")
+        except OSError:
+            return ""
+
+    def kill9(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(10)
+
+    def terminate(self, seconds: float = 30) -> int:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(seconds)
+
+    def stop(self) -> None:
+        """End it with everything it runs; by force if that takes too long."""
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(3)
+            except subprocess.TimeoutExpired:
+                self.process.send_signal(signal.SIGTERM)
+                try:
+                    self.process.wait(20)
+                except subprocess.TimeoutExpired:
+                    self.kill9()
+        self.process = None
+        self._end_keeper()
+
+    def _end_keeper(self) -> None:
+        """What a killed server left: its keeper's tree, found by the data directory it was given."""
+        for pid in keepers_of(self.data):
+            for child in [*descendants(pid), pid]:
+                try:
+                    os.kill(child, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+
+    # HTTP
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        timeout: float = 30,
+        data: bytes | None = None,
+    ) -> Answer:
+        if body is not None:
+            data = json.dumps(body).encode()
+        head = {"Content-Type": "application/json"}
+        if self.key:
+            head["Authorization"] = f"Bearer {self.key}"
+        head |= headers or {}
+        head = {name: value for name, value in head.items() if value}
+        request = urllib.request.Request(self.url + path, data, head, method=method)
+        try:
+            with _OPENER.open(request, timeout=timeout) as reply:
+                return Answer(reply.status, reply.headers, reply.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, error.headers, error.read())
+
+    def api(self, method: str, path: str, body: Any = None, **options: Any) -> Answer:
+        return self.call(method, BASE + path, body, **options)
+
+    def ask(self, path: str) -> Any:
+        answer = self.api("GET", path)
+        assert answer.ok, f"GET {path}: {answer.status} {answer.data[:300]!r}"
+        return answer.body
+
+    # jobs
+
+    def submit(self, command: Any, **fields: Any) -> str:
+        answer = self.api("POST", "/jobs", {"name": "test", **SMALL, "command": command, **fields})
+        assert answer.status == 201, f"{answer.status} {answer.data[:500]!r}"
+        return str(answer.body["job_id"])
+
+    def job(self, ref: str) -> dict[str, Any]:
+        return self.ask(f"/jobs/{ref}")
+
+    def status(self, ref: str) -> str:
+        return str(self.job(ref)["status"])
+
+    def wait(self, ref: str, *states: str, seconds: float = 30) -> dict[str, Any]:
+        def reached() -> dict[str, Any] | None:
+            now = self.job(ref)
+            if now["status"] in states:
+                return now
+            unexpected = now["status"] in TERMINAL and set(states) <= TERMINAL
+            assert not unexpected, f"{ref} is {now['status']}, not {states}: {now['reason']}"
+            return None
+
+        return until(reached, seconds, lambda: f"{ref} is {self.job(ref)} and not {states}")
+
+    def attempts(self, ref: str) -> list[dict[str, Any]]:
+        return self.ask(f"/jobs/{ref}/attempts")
+
+    def logs(self, ref: str, **query: Any) -> list[str]:
+        asked = urllib.parse.urlencode({"tail": 1000, **query})
+        return self.ask(f"/jobs/{ref}/logs?{asked}")["logs"]
+
+    def cancel(self, ref: str, wait: float = 20) -> Answer:
+        return self.api("POST", f"/jobs/{ref}/cancel?wait={wait}", timeout=wait + 20)
+
+    # CLI
+
+    def cli(self, *args: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        env = self.env | {"RUNYARD_URL": self.url, "RUNYARD_API_KEY": self.key}
+        env["RUNYARD_DATA_DIR"] = str(self.data)
+        argv = [self.python, "-m", "runyard", *map(str, args)]
+        return subprocess.run(
+            argv,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=self.folder,
+            check=False,
+        )
+
+
+# processes, seen in /proc
+
+
+def stat(pid: int) -> tuple[str, int] | None:
+    """(state, parent) of a process; None if it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[1])
+
+
+def alive(pid: int) -> bool:
+    """A zombie counts as dead."""
+    now = stat(pid)
+    return now is not None and now[0] not in "ZX"
+
+
+def all_pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def descendants(root: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for pid in all_pids():
+        now = stat(pid)
+        if now:
+            children.setdefault(now[1], []).append(pid)
+    found, todo = [], [root]
+    while todo:
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found
+
+
+def keepers_of(data_dir: Path) -> list[int]:
+    """Keeper processes started for exactly this data directory."""
+    found = []
+    for pid in all_pids():
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        is_keeper = any(word.endswith(b"keeper_main.py") for word in words)
+        if is_keeper and str(data_dir).encode() in words and alive(pid):
+            found.append(pid)
+    return found
+
+
+class Truth:
+    """What really lives, told by the kernel: each process of a workload holds the write end of one
+    FIFO, so end-of-file means that all of them are dead."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        os.mkfifo(path)
+        self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        self.data = b""
+
+    def held(self) -> bool:
+        while True:
+            try:
+                data = os.read(self._fd, 65536)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            self.data += data
+
+    def close(self) -> None:
+        os.close(self._fd)
