@@ -8,7 +8,14 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from runyard.supervisor import process_table, protocol, shared_memory, temporary
+from runyard.supervisor import (
+    journal,
+    process_table,
+    protocol,
+    shared_memory,
+    stop_request,
+    temporary,
+)
 
 if TYPE_CHECKING:
     from runyard.supervisor.attempt import Attempt
@@ -134,6 +141,48 @@ class EndRecord:
         attempt.reached("exit_record")
         record = attempt.journal.journal.exit
         attempt.host.news.send("ended", attempt.attempt_id, exit=record)
+
+
+def outside(
+    record: journal.Journal,
+    stop: stop_request.Request | None,
+    *,
+    by: str,
+    same_life: bool = True,
+) -> dict[str, Any]:
+    """The exit record of an attempt that lost its supervisor, once nothing of it lives."""
+    fields: dict[str, Any] = {
+        "code": None,
+        "signal": None,
+        "core": False,
+        "cause": "supervisor_lost" if same_life else "lost_host_restart",
+        "by": by,
+        "proof": "scan" if same_life else "boot",
+        "started_at": record.job["started_at"] if record.job else None,
+        "ended_at": time.time(),
+        "signals": [],
+        "processes_ended": 0,
+        "stuck": [],
+        "shm_bytes": 0,
+        "stop": stop,
+    }
+    main = record.main_exit
+    if record.job is None:
+        fields["cause"] = "never_started"
+    elif main is not None:
+        fields.update({name: main.get(name) for name in ("code", "signal", "core", "ended_at")})
+        fields["cause"] = _cause_of_main(main)
+    if stop is not None:
+        fields["seconds"] = max(0.0, time.time() - stop["requested_at"])
+    return fields
+
+
+def _cause_of_main(main: journal.Record) -> str:
+    if main.get("stop"):
+        return "timeout" if main["stop"]["cause"] == "timeout" else "cancelled"
+    if main.get("by") == "keeper" and main["signal"] == signal.SIGKILL:
+        return "supervisor_lost"  # it died with its supervisor
+    return "exited"
 
 
 def status_of(info: os.waitid_result) -> dict[str, Any]:

@@ -25,16 +25,17 @@ _APPEND_UNLOCK = struct.pack("hhqqixxxx", fcntl.F_UNLCK, os.SEEK_SET, protocol.A
 
 
 class Journal:
-    """What a journal says. Records that are torn, damaged or of an unknown version are counted in
-    `unreadable` and otherwise ignored."""
+    """What a journal says. Damaged records are counted and otherwise ignored, as is a torn last
+    one; `foreign` counts whole records of a version that this code does not know."""
 
-    __slots__ = ("records", "size", "torn", "unreadable")
+    __slots__ = ("damaged", "foreign", "records", "size", "torn")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.size = 0
         self.torn = False
-        self.unreadable = 0
+        self.damaged = 0
+        self.foreign = 0
 
     @property
     def spec(self) -> Record | None:
@@ -83,10 +84,12 @@ class Journal:
         self.torn = bool(lines.pop())
         for line in lines:
             record = decode(line)
-            if record is not None:
+            if record is None:
+                self.damaged += bool(line)
+            elif record["v"] == protocol.VERSION:
                 self.records.append(record)
-            elif line:
-                self.unreadable += 1
+            else:
+                self.foreign += 1
 
 
 def encode(kind: str, fields: Mapping[str, Any]) -> bytes:
@@ -96,12 +99,12 @@ def encode(kind: str, fields: Mapping[str, Any]) -> bytes:
 
 
 def decode(line: bytes) -> Record | None:
-    """The record of one line, or None where it cannot be trusted."""
+    """The record of one line, of whatever version, or None where it cannot be trusted."""
     try:
         if int(line[:8], 16) != zlib.crc32(line[9:]):
             return None
         record = json.loads(line[9:])
-        if record["v"] != protocol.VERSION or not isinstance(record["kind"], str):
+        if not isinstance(record["v"], int) or not isinstance(record["kind"], str):
             return None
     except (ValueError, KeyError, TypeError):
         return None
@@ -133,10 +136,14 @@ def read(folder: str) -> Journal:
     """FileNotFoundError where there is no journal."""
     fd = os.open(f"{folder}/{protocol.JOURNAL}", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        journal = Journal()
-        journal.feed(_read_from(fd, 0))
+        return read_open(fd)
     finally:
         os.close(fd)
+
+
+def read_open(fd: int) -> Journal:
+    journal = Journal()
+    journal.feed(_read_from(fd, 0))
     return journal
 
 

@@ -16,7 +16,7 @@ import struct
 import time
 from typing import Any
 
-from runyard.supervisor import journal, kernel, news, protocol, takeover
+from runyard.supervisor import end_record, journal, kernel, news, protocol, takeover
 from runyard.supervisor.keeper_pool import IDLE_KEPT, Member, Pool
 
 _REFILL_AFTER_S = 0.02  # quiet time before new supervisors are forked ahead
@@ -62,7 +62,7 @@ class Keeper:
 
     def _timeout(self) -> float | None:
         if self.takeovers.pending:
-            return self.takeovers.pause
+            return self.takeovers.pause()
         if not self._leaving and len(self.pool.idle) < IDLE_KEPT:
             return _REFILL_AFTER_S
         if len(self.pool.idle) > IDLE_KEPT or self.news.unsent:
@@ -154,7 +154,8 @@ class Keeper:
     def _refuse(self, attempt_id: str, error: OSError) -> None:
         """No supervisor can be forked: the attempt ends before it began and may be retried."""
         detail = {"errno": error.errno, "message": error.strerror, "step": "fork_supervisor"}
-        takeover.write_exit(attempt_id, self.news, {"cause": "never_started", "detail": detail})
+        fields = end_record.outside(journal.Journal(), None, by="keeper")
+        takeover.write_exit(attempt_id, self.news, {**fields, "detail": detail})
 
     def _leave(self) -> None:
         self._leaving = True
@@ -197,10 +198,8 @@ class Keeper:
         self.pool.dismiss(member)
 
     def _unregister(self, fd: int) -> None:
-        try:
+        with contextlib.suppress(OSError, ValueError):  # closing takes it out, too
             self._poll.unregister(fd)
-        except (OSError, ValueError):
-            pass  # closing took it out already
 
 
 def _answer(client: socket.socket, answer: dict[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 from collections import deque
 
 from runyard.supervisor import supervisor
@@ -91,5 +92,7 @@ def _become_supervisor(channel: socket.socket, keeper_pid: int) -> None:
         os.closerange(3, own)
         os.closerange(own + 1, 1 << 20)
         supervisor.serve(channel, keeper_pid)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
     finally:
         os._exit(1)

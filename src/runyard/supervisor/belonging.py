@@ -1,0 +1,88 @@
+"""Proofs that a process belongs to an attempt; without one of them it is not touched.
+
+The tag (a resource limit), the recorded identity of the main process, or the environment marker
+together with same user and a start not before the job's. A name or a number is no proof.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from runyard.supervisor import identity, journal, process_table, protocol
+
+
+class Claim:
+    """What one attempt recorded about its processes, on this boot and in this pid namespace."""
+
+    __slots__ = ("marker", "pid", "start_ticks", "tag")
+
+    def __init__(self, attempt_id: str, record: journal.Journal) -> None:
+        assert record.spec is not None
+        assert record.job is not None
+        self.tag: int = record.spec["tag"]
+        self.marker = f"{protocol.MARKER}={attempt_id}".encode()
+        self.pid: int = record.job["pid"]
+        self.start_ticks: int = record.job["start_ticks"]
+
+
+class Claims:
+    """The claims of several attempts, answered in one look at each process."""
+
+    def __init__(self, claims: dict[str, Claim]) -> None:
+        self._by_tag = {claim.tag: name for name, claim in claims.items()}
+        self._by_main = {(c.pid, c.start_ticks): name for name, c in claims.items()}
+        self._by_marker = {claim.marker: name for name, claim in claims.items()}
+        self._ticks = {name: claim.start_ticks for name, claim in claims.items()}
+        self._first = min(self._ticks.values(), default=0)
+
+    def owner(self, pid: int) -> str | None:
+        """The attempt a living process belongs to."""
+        stat = identity.stat_fields(pid)
+        if stat is None or stat[0] in (b"Z", b"X", b"x"):
+            return None
+        tag = process_table.tag(pid)
+        if tag is not None and tag in self._by_tag:
+            return self._by_tag[tag]
+        ticks = int(stat[19])
+        if (pid, ticks) in self._by_main:
+            return self._by_main[pid, ticks]
+        if ticks < self._first or not _ours(pid):
+            return None
+        environment = process_table.read(f"/proc/{pid}/environ") or b""
+        for line in environment.split(b"\0"):
+            name = self._by_marker.get(line)
+            if name is not None and ticks >= self._ticks[name]:
+                return name
+        return None
+
+    def living(self) -> dict[int, str]:
+        """Every process that belongs to one of the attempts."""
+        spared = process_table.ancestors_and_self()
+        found = {}
+        for pid in process_table.pids():
+            name = None if pid in spared else self.owner(pid)
+            if name is not None:
+                found[pid] = name
+        return found
+
+    def kill(self, pid: int, name: str) -> None:
+        """Hold it by a pidfd, prove again that it belongs, then kill exactly that process."""
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError:
+            return
+        try:
+            if self.owner(pid) == name:
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        except OSError:
+            pass  # it just died, or belongs to another user now: the next look tells
+        finally:
+            os.close(pidfd)
+
+
+def _ours(pid: int) -> bool:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid == os.getuid()
+    except OSError:
+        return False

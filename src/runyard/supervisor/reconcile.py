@@ -1,0 +1,191 @@
+"""Settling attempts from outside: what the server does about those it has no news of.
+
+A living supervisor is never disturbed. Where there is none, what belongs to the attempt is ended
+and the exit record is written, unless somebody else writes it first.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from runyard.supervisor import (
+    belonging,
+    end_record,
+    identity,
+    journal,
+    liveness,
+    process_table,
+    protocol,
+    shared_memory,
+    stop_request,
+    temporary,
+)
+
+ABSENT, ALIVE, ENDED, LOST = "absent", "alive", "ended", "lost"
+UNREADABLE = "unreadable"  # written by another version, and nobody who knows it is alive
+
+_KEEPER_GRACE_S = 2.0
+_CLEAN_PASSES = 3
+_PASS_PAUSE_S = 0.1
+_SWEEP_LIMIT_S = 10.0
+
+
+class Sight:
+    """What one look at an attempt's folder showed."""
+
+    __slots__ = ("journal", "state")
+
+    def __init__(self, state: str, record: journal.Journal) -> None:
+        self.state = state
+        self.journal = record
+
+
+def look(folder: str) -> Sight:
+    """One of the five states; changes nothing."""
+    try:
+        fd = os.open(f"{folder}/{protocol.JOURNAL}", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return Sight(ABSENT, journal.Journal())
+    try:
+        # The lock before the records: one that ends in between is seen as ended, not as lost.
+        alive = liveness.held(fd)
+        record = journal.read_open(fd)
+    finally:
+        os.close(fd)
+    if record.exit is not None:
+        return Sight(ENDED, record)
+    if alive:
+        return Sight(ALIVE, record)
+    return Sight(UNREADABLE if record.foreign else LOST, record)
+
+
+def look_at_all(folders: Iterable[str]) -> dict[str, Sight]:
+    return {folder: look(folder) for folder in folders}
+
+
+def settle(folder: str, keeper_alive: bool = False) -> journal.Record | None:
+    """The exit record of the attempt, written here if need be; None while it lives, and while
+    something of it cannot be killed."""
+    return settle_all([folder], keeper_alive)[folder]
+
+
+def settle_all(
+    folders: Iterable[str], keeper_alive: bool = False
+) -> dict[str, journal.Record | None]:
+    """As `settle`, for many at the cost of one: the sweeps are shared."""
+    sights = look_at_all(folders)
+    lost = [folder for folder, sight in sights.items() if sight.state == LOST]
+    if lost and keeper_alive:
+        _wait_for_keeper(lost, sights)
+        lost = [folder for folder in lost if sights[folder].state == LOST]
+    to_sweep = []
+    for folder in lost:
+        record = sights[folder].journal
+        if record.job is None or not identity.same_machine_life(record.job):
+            _conclude(folder, sights[folder], {})
+        else:
+            to_sweep.append(folder)
+    if to_sweep:
+        for folder, found in _sweep_until_clean(to_sweep, sights).items():
+            _conclude(folder, sights[folder], found)
+    return {folder: sight.journal.exit for folder, sight in sights.items()}
+
+
+def sweep_again(folders: Iterable[str]) -> int:
+    """Look once more for processes of attempts that were settled here; how many were killed. A
+    process that forks and exits all the time can slip through single sweeps."""
+    sights = look_at_all(folders)
+    claims = _claims({f: s for f, s in sights.items() if s.state in (LOST, ENDED)})
+    living = claims.living()
+    for pid, name in living.items():
+        claims.kill(pid, name)
+    return len(living)
+
+
+def _wait_for_keeper(lost: list[str], sights: dict[str, Sight]) -> None:
+    """The keeper takes over within milliseconds; also, a supervisor may just be starting."""
+    deadline = time.monotonic() + _KEEPER_GRACE_S
+    while any(sights[folder].state == LOST for folder in lost):
+        for folder in lost:
+            if sights[folder].state == LOST:
+                sights[folder] = look(folder)
+        if time.monotonic() >= deadline:
+            return
+        time.sleep(0.02)
+
+
+def _claims(sights: dict[str, Sight]) -> belonging.Claims:
+    """Only of this boot and pid namespace: recorded numbers mean nothing elsewhere."""
+    return belonging.Claims(
+        {
+            folder: belonging.Claim(os.path.basename(folder), sight.journal)
+            for folder, sight in sights.items()
+            if sight.journal.spec is not None
+            and sight.journal.job is not None
+            and identity.same_machine_life(sight.journal.job)
+        }
+    )
+
+
+def _sweep_until_clean(folders: list[str], sights: dict[str, Sight]) -> dict[str, dict[str, Any]]:
+    """Kill what belongs to the attempts until three looks in a row found nothing of them."""
+    claims = _claims({folder: sights[folder] for folder in folders})
+    clean = dict.fromkeys(folders, 0)
+    killed: dict[str, set[int]] = {folder: set() for folder in folders}
+    mapped: dict[str, shared_memory.Mapped] = {folder: {} for folder in folders}
+    deadline = time.monotonic() + _SWEEP_LIMIT_S
+    while min(clean.values()) < _CLEAN_PASSES and time.monotonic() < deadline:
+        living = claims.living()
+        for pid, folder in living.items():
+            mapped[folder].update(shared_memory.mapped_by((pid,)))
+        for pid, folder in living.items():
+            claims.kill(pid, folder)
+            killed[folder].add(pid)
+        busy = set(living.values())
+        for folder in folders:
+            clean[folder] = 0 if folder in busy else clean[folder] + 1
+        time.sleep(0.002 if busy else _PASS_PAUSE_S)
+    _report_stuck([f for f in folders if clean[f] < _CLEAN_PASSES], claims)
+    return {
+        folder: {
+            "processes_ended": len(killed[folder]),
+            "shm_bytes": shared_memory.remove(mapped[folder]) if mapped[folder] else 0,
+        }
+        for folder in folders
+        if clean[folder] >= _CLEAN_PASSES
+    }
+
+
+def _report_stuck(folders: list[str], claims: belonging.Claims) -> None:
+    if not folders:
+        return
+    living = claims.living()
+    for folder in folders:
+        pids = [pid for pid, name in living.items() if name == folder]
+        processes = [process_table.describe(pid) for pid in pids]
+        journal.append(folder, "stuck", {"processes": processes})
+
+
+def _conclude(folder: str, sight: Sight, found: dict[str, Any]) -> None:
+    """Write the exit record, unless a supervisor took the attempt after all."""
+    record = sight.journal
+    fields = end_record.outside(
+        record,
+        stop_request.read(folder),
+        by="reconciler",
+        same_life=record.job is None or identity.same_machine_life(record.job),
+    )
+    fields["temp_removed"] = temporary.remove(f"{folder}/{protocol.TEMPORARY}")
+    fields.update(found)
+    journal.append(
+        folder,
+        "exit",
+        fields,
+        once=True,
+        sync=True,
+        unless=lambda: liveness.supervisor_alive(folder),
+    )
+    sight.journal = journal.read(folder)
