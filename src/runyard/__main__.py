@@ -1,6 +1,8 @@
 """`python -m runyard` is the command line."""
 
+import sys
+
 from runyard.cli.main import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

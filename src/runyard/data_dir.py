@@ -89,6 +89,11 @@ def file_system_kind(path: Path, mounts: str = "/proc/mounts") -> str:
     return kind
 
 
+def is_network(kind: str) -> bool:
+    """Whether locks and sockets cannot be trusted on a file system of this type."""
+    return kind in _NETWORK_KINDS
+
+
 def _make(path: Path) -> None:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

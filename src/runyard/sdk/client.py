@@ -10,10 +10,11 @@ from urllib.parse import quote
 
 from runyard.sdk import errors
 from runyard.sdk.connection import Connection
-from runyard.sdk.job import ENDED, Job
+from runyard.sdk.job import Job
 
 BASE = "/api/v1/training"
-_LONGEST_POLL_S = 1.0
+_LONG_POLL_S = 30.0
+_ANSWER_S = 10.0  # within this a server that is there answers
 
 
 class Client:
@@ -145,8 +146,19 @@ class Client:
         """Cancel without grace."""
         return self._stop(job_id, "force-kill", wait, timeout)
 
-    def cancel_many(self, job_ids: Sequence[str]) -> Any:
-        return self._do("/jobs/cancel", {"job_ids": list(job_ids)})
+    def cancel_many(
+        self, job_ids: Sequence[str | int], *, force: bool = False, wait: float = 0
+    ) -> dict[str, Any]:
+        """`{cancelled: [ids], cancelling: [ids], refused: [{job_id, code, message}]}`."""
+        reply = self._connection.request(
+            "POST",
+            f"{BASE}/jobs/cancel",
+            query={"wait": f"{wait:g}"} if wait else None,
+            body={"ids": [str(job_id) for job_id in job_ids], "force": force},
+            timeout_s=wait + 60,
+            repeatable=True,
+        )
+        return dict(reply.json())
 
     def retry(self, job_id: str | int, *, fresh: bool = False) -> Job:
         """Run an ended job again; `fresh` does not resume from a checkpoint."""
@@ -167,19 +179,27 @@ class Client:
     def wait(self, job_id: str | int, *, timeout: float | None = None) -> Job:
         """Until the job has ended; WaitTimeout when `timeout` seconds are not enough."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        pause_s = 0.02
         while True:
-            data = self.get(job_id)
-            if data.get("status") in ENDED:
-                return Job(self, data)
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
+            left = _LONG_POLL_S if deadline is None else deadline - time.monotonic()
+            job = self.wait_once(job_id, max(0.0, min(left, _LONG_POLL_S)))
+            if job.ended:
+                return job
+            if deadline is not None and time.monotonic() >= deadline:
                 raise errors.WaitTimeout(
-                    f"Job {job_id} is still {data.get('status')} after {timeout:g} s.",
-                    params={"job": str(job_id), "status": data.get("status"), "seconds": timeout},
+                    f"Job {job_id} is still {job.status} after {timeout:g} s.",
+                    params={"job": str(job_id), "status": job.status, "seconds": timeout},
                 )
-            time.sleep(pause_s if left is None else min(pause_s, left))
-            pause_s = min(pause_s * 1.3, _LONGEST_POLL_S)
+
+    def wait_once(self, job_id: str | int, seconds: float) -> Job:
+        """The job as soon as it has ended, or as it is after `seconds` (a minute at most)."""
+        began = time.monotonic()
+        path, query = f"{BASE}{_job(job_id)}/wait", {"timeout": f"{seconds:.3f}"}
+        reply = self._connection.request("GET", path, query=query, timeout_s=seconds + _ANSWER_S)
+        job = Job(self, reply.json())
+        # A server that is going away answers early, and must not be asked again at once.
+        if not job.ended and time.monotonic() - began < min(seconds, 0.5):
+            time.sleep(min(seconds, 0.5))
+        return job
 
     def attempts(self, job_id: str | int) -> list[dict[str, Any]]:
         return _rows(self._ask(_job(job_id) + "/attempts"))

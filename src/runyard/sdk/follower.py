@@ -16,6 +16,7 @@ PATIENCE_S = 120.0  # how long a server may be away before following is given up
 _SHORTEST_S = 0.02
 _LONGEST_S = 0.5
 _CHUNK = 1 << 20
+_LONG_POLL_S = 20.0
 
 T = TypeVar("T")
 
@@ -62,13 +63,8 @@ class Follower:
 
     def wait(self, job: Job) -> None:
         """Until the job has ended, whatever happens to the server meanwhile."""
-        pause_s = _SHORTEST_S
-        while True:
-            job.data = self._patiently(lambda: self._client.get(job.id))
-            if job.ended:
-                return
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.3, _LONGEST_S)
+        while not job.ended:
+            job.data = self._patiently(lambda: self._client.wait_once(job.id, _LONG_POLL_S)).data
 
     def _follow_attempt(self, job: Job, number: int) -> None:
         offset, pause_s = 0, _SHORTEST_S

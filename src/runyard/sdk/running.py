@@ -114,21 +114,18 @@ class Session:
         self._await_proof(job, deadline)
 
     def _await_proof(self, job: Job, deadline: float) -> None:
-        pause_s, silent_since = 0.02, None
+        lost_at: float | None = None
         while job.status not in ENDED:
-            if time.monotonic() > deadline:
+            left = deadline - time.monotonic()
+            if left <= 0 or (lost_at is not None and time.monotonic() - lost_at > _ANSWER_S):
                 self._view.unproven(job)
                 return
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, 0.5)
             try:
-                job.data = self._client.get(job.id, timeout=_ANSWER_S)
-                silent_since = None
+                job.data = self._client.wait_once(job.id, min(left, _ANSWER_S)).data
+                lost_at = None
             except errors.ServerUnreachable:
-                silent_since = silent_since or time.monotonic()
-                if time.monotonic() - silent_since > _ANSWER_S:
-                    self._view.unproven(job)
-                    return
+                lost_at = lost_at or time.monotonic()
+                time.sleep(0.2)
         self._view.gone(job)
 
     @contextlib.contextmanager
