@@ -9,6 +9,7 @@ from typing import Any
 
 from runyard import server
 from runyard import settings as settings_module
+from runyard.api import answers
 from runyard.data_dir import DataDir
 from runyard.domain import errors, states
 from runyard.domain.job import Priority
@@ -17,7 +18,6 @@ from runyard.engine.yard import Yard
 from runyard.settings import Settings
 from runyard.stores.base import Store
 from runyard.stores.opening import open_store
-from runyard.api import answers
 from runyard.wire.jobs import read_job
 
 _SQLITE = "sqlite:///"

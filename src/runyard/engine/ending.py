@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runyard.domain import ending, events, reasons, retrying, states
-from runyard.domain.ending import Judgement
+from runyard.domain import ending, events, retrying, states
+from runyard.domain.ending import Verdict
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job
 from runyard.domain.reasons import Reason
@@ -64,16 +64,16 @@ class Ender:
         job = tx.job(attempt.job_id)
         if job is None:
             return None
-        facts = ending.EndFacts(
+        current = job.attempt_number == attempt.number and job.status in states.ACTIVE
+        verdict = ending.judge(
+            # An attempt its job no longer knows of can only be closed.
+            job.status if current else JobStatus.CANCELLING,
             code=end.code,
             signal=end.signal,
             cause=end.cause,
-            detail=end.detail,
             stop_cause=(end.receipt.get("stop") or {}).get("cause"),
+            detail=end.detail,
         )
-        current = job.attempt_number == attempt.number and job.status in states.ACTIVE
-        # An attempt its job no longer knows of can only be closed.
-        verdict = ending.judge_end(job.status if current else JobStatus.CANCELLING, facts)
         tx.update_attempt(
             attempt_id,
             _LIVE,
@@ -95,35 +95,37 @@ class Ender:
         return Recorded(job, attempt, to, end)
 
     def _move(
-        self, tx: Transaction, job: Job, attempt: Attempt, end: End, verdict: Judgement, now: float
+        self, tx: Transaction, job: Job, attempt: Attempt, end: End, verdict: Verdict, now: float
     ) -> JobStatus:
         status = job.status
         for step in verdict.through:
             _pass_through(tx, job, attempt, status, step, end)
             status = step
-        if verdict.status is JobStatus.COMPLETED:
+        if verdict.to is JobStatus.COMPLETED:
             done = _Finish(JobStatus.COMPLETED, events.JOB_COMPLETED, None)
             return _finish(tx, job, attempt, status, done, end)
-        if verdict.status is JobStatus.CANCELLED:
+        if verdict.to is JobStatus.CANCELLED:
             # Who asked is what the job already says.
             done = _Finish(JobStatus.CANCELLED, events.JOB_CANCELLED, verdict.reason or job.reason)
             return _finish(tx, job, attempt, status, done, end)
-        decision = self._decide(job, verdict)
+        decision = self._decide(job, verdict, end)
         if isinstance(decision, retrying.GiveUp):
             done = _Finish(JobStatus.FAILED, events.JOB_FAILED, decision.reason)
             return _finish(tx, job, attempt, status, done, end)
         _retry(tx, job, attempt, status, verdict, decision, end, now)
         return JobStatus.RETRYING
 
-    def _decide(self, job: Job, verdict: Judgement) -> retrying.Retry | retrying.GiveUp:
-        return retrying.decide_retry(
+    def _decide(self, job: Job, verdict: Verdict, end: End) -> retrying.Retry | retrying.GiveUp:
+        return retrying.decide(
             verdict.end,
-            verdict.reason or Reason("unknown"),
+            end.cause,
             charged=job.charged,
             max_retries=job.spec.max_retries,
-            free_in_a_row=job.retry_count - job.charged,
-            retry_delays=job.spec.retry_delays or self._parts.settings.retry_delays,
+            free=job.retry_count - job.charged,
+            delays=job.spec.retry_delays or self._parts.settings.retry_delays,
             jitter=int.from_bytes(self._parts.random(2), "big") / 65536,
+            detail=end.detail,
+            reason=verdict.reason,
         )
 
 
@@ -161,21 +163,20 @@ def _retry(
     job: Job,
     attempt: Attempt,
     status: JobStatus,
-    verdict: Judgement,
+    verdict: Verdict,
     decision: retrying.Retry,
     end: End,
     now: float,
 ) -> None:
     due = now + decision.delay_s
-    cause = verdict.reason.code if verdict.reason else end.cause
-    params = {"until": due, "attempt": attempt.number, "cause": cause}
+    waits = retrying.delay_reason(verdict.reason, due, attempt.number)
     tx.apply(
         states.move(
             job.id,
             status,
             JobStatus.RETRYING,
             _event(events.JOB_RETRYING, attempt, end, delay_s=decision.delay_s),
-            reason=None if decision.delay_s <= 0 else Reason(reasons.RETRY_DELAY, params),
+            reason=None if decision.delay_s <= 0 else waits,
             stage=None,
             retry_count=job.retry_count + 1,
             charged=job.charged + int(decision.charged),

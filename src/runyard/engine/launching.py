@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from runyard.domain import command, job_environment
 from runyard.domain.job import Attempt, Job
-from runyard.domain.job_environment import AttemptFacts, AttemptPlace
 from runyard.engine import story
 from runyard.engine.parts import Parts
-from runyard.executors.base import Launch
+from runyard.executors.base import ExecutorUnavailable, Launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Launcher:
         self._before(placed.attempt)
         try:
             self._parts.executors[placed.attempt.executor].start(self._plan(placed))
-        except OSError as error:
+        except (ExecutorUnavailable, OSError) as error:
             log.error("could not be handed to its executor: {}", error)
             return
         log.info("handed to the {} executor: {}", placed.attempt.executor, placed.job.spec.name)
@@ -46,56 +45,36 @@ class Launcher:
         spec = job.spec
         run_dir = settings.data_dir / "attempts" / attempt.attempt_id
         output_dir = spec.output_path or str(settings.data_dir / "outputs" / job.ref)
-        place = AttemptPlace(
+        places = command.Places(output_dir, os.path.join(output_dir, "checkpoints"))
+        facts = job_environment.Facts(
+            base=self._base_env,
+            spec=spec,
+            job_ref=job.ref,
+            attempt_id=attempt.attempt_id,
+            attempt_number=attempt.number,
             run_dir=str(run_dir),
             output_dir=output_dir,
-            checkpoint_dir=os.path.join(output_dir, "checkpoints"),
-            metrics_file=str(run_dir / "metrics.jsonl"),
-            stop_file=str(run_dir / "stop-requested"),
-            temp_dir=str(run_dir / "tmp"),
-        )
-        argv = command.build_argv(
-            spec.command,
-            attempt.params,
-            resume_from=None,
-            output_dir=output_dir,
-            checkpoint_dir=place.checkpoint_dir,
+            checkpoint_dir=places.checkpoint_dir,
+            cpu_milli=attempt.request.cpu_milli,
+            params=attempt.params,
+            gpu_uuids=tuple(grant.uuid for grant in attempt.gpus),
+            ports=attempt.ports,
         )
         return Launch(
             attempt_id=attempt.attempt_id,
             job_ref=job.ref,
             tag=attempt.tag,
-            argv=tuple(argv),
-            env=self._environment(placed, place),
+            argv=command.render(spec.command, attempt.params, places),
+            env=job_environment.build(facts),
             cwd=spec.working_dir or output_dir,
-            make_dirs=(output_dir, place.checkpoint_dir),
+            make_dirs=(output_dir, places.checkpoint_dir),
             grace_s=spec.grace_s,
             leftover_grace_s=settings.leftover_grace_s,
             timeout_s=spec.timeout_s,
             log_cap_bytes=settings.log_cap_mb * 1024 * 1024,
-            gpu_uuids=tuple(grant.uuid for grant in attempt.gpus),
+            gpu_uuids=facts.gpu_uuids,
             gpu_shared=attempt.request.shares_gpu,
             image=spec.image,
-        )
-
-    def _environment(self, placed: Placed, place: AttemptPlace) -> dict[str, str]:
-        job, attempt = placed.job, placed.attempt
-        array = job.spec.array
-        facts = AttemptFacts(
-            job_ref=job.ref,
-            attempt_id=attempt.attempt_id,
-            number=attempt.number,
-            place=place,
-            cpu_milli=attempt.request.cpu_milli,
-            params=attempt.params,
-            gpus=attempt.gpus,
-            ports=attempt.ports,
-            port_names=job.spec.port_names,
-            array_id=array.array_id if array else None,
-            array_index=array.index if array else None,
-        )
-        return job_environment.build_environment(
-            facts, base=self._base_env, from_cli=job.spec.base_env, env_vars=job.spec.env_vars
         )
 
 

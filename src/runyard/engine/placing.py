@@ -44,7 +44,7 @@ class Placer:
         if not shapes:
             self.full = False
             return []
-        decision = placement.place(self._view(tx, shapes, now))
+        decision = placement.decide(self._view(tx, shapes, now))
         self._reservations = decision.reservations
         placed = [
             self._apply(tx, chosen, now)

@@ -19,9 +19,9 @@ def of_new(
 ) -> tuple[bool, Reason | None]:
     """(ready, own reason) of a job that is about to wait; a reason with code dependency_failed
     means that it can never run."""
-    judged = dependencies.judge_dependencies(depends_on)
-    if judged.reason is not None:
-        return False, judged.reason
+    waits_for = dependencies.readiness(depends_on)
+    if waits_for is not None:
+        return False, waits_for
     if hold:
         return False, Reason(reasons.HELD)
     return True, None

@@ -66,8 +66,9 @@ class Reconciler:
             jobs = {job.id: job for job in reader.jobs_by_id([a.job_id for a in attempts])}
         ends: list[tuple[str, End]] = []
         running = never = 0
+        sightings = self._inspect(attempts)
         for attempt in attempts:
-            seen = self._inspect(attempt)
+            seen = sightings[attempt.attempt_id]
             if seen.sight is Sight.ENDED and seen.end is not None:
                 ends.append((attempt.attempt_id, seen.end))
             elif seen.sight is Sight.ABSENT:
@@ -82,8 +83,11 @@ class Reconciler:
                 self._launcher.launch(placed)
         return Found(running, len(ends) - never, never)
 
-    def _inspect(self, attempt: Attempt) -> Sighting:
-        return self._parts.executors[attempt.executor].inspect(attempt.attempt_id)
+    def _inspect(self, attempts: list[Attempt]) -> dict[str, Sighting]:
+        seen: dict[str, Sighting] = {}
+        for name, executor in self._parts.executors.items():
+            seen |= executor.inspect([a.attempt_id for a in attempts if a.executor == name])
+        return seen
 
     def _catch_up(self, attempt: Attempt, job: Job, seen: Sighting, *, adopted: bool) -> None:
         log = story.of(job.ref, attempt.attempt_id)

@@ -101,7 +101,7 @@ class Submitter:
 
     def _draft(self, submission: Submission, actor: Actor, now: float) -> NewJob:
         settings = self._parts.settings
-        request = defaults.request_from(
+        request = defaults.request_for(
             submission.wanted, self._parts.machine.capacity, settings.max_concurrent
         )
         retries, grace = submission.max_retries, submission.grace_s

@@ -13,7 +13,7 @@ Promises
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -52,6 +52,10 @@ class Stop:
     requested_at: float
 
 
+class ExecutorUnavailable(Exception):
+    """Nothing can be started right now."""
+
+
 class NewsKind(StrEnum):
     STARTED = "started"
     ENDED = "ended"
@@ -68,7 +72,7 @@ class End:
     by: str  # supervisor, keeper, reconciler
     ended_at: float
     started_at: float | None = None
-    detail: Mapping[str, Any] = field(default_factory=dict)  # what the cause needs: errno, path, limit
+    detail: Mapping[str, Any] = field(default_factory=dict)  # what the cause needs: errno, path
     receipt: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -114,11 +118,14 @@ class Executor(Protocol):
         """Whether attempts can be started now, and if not why (a stable code)."""
         ...
 
-    def start(self, launch: Launch) -> None: ...
+    def start(self, launch: Launch) -> None:
+        """Returns once handed over; ExecutorUnavailable or OSError when that cannot be done."""
+        ...
+
     def stop(self, attempt_id: str, stop: Stop) -> None: ...
-    def inspect(self, attempt_id: str) -> Sighting:
+    def inspect(self, attempt_ids: Sequence[str]) -> dict[str, Sighting]:
         """May take action to find out: an attempt without a living supervisor is swept and gets
-        its end record here."""
+        its end record here. Many at the cost of one."""
         ...
 
     def log_path(self, attempt_id: str) -> str:

@@ -15,13 +15,22 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from runyard.executors.base import End, Launch, News, NewsKind, Sight, Sighting, Stop
-from runyard.supervisor import journal, liveness, reconcile, stop_request
-from runyard.supervisor.keeper_client import KeeperClient
+from runyard.executors.base import (
+    End,
+    ExecutorUnavailable,
+    Launch,
+    News,
+    NewsKind,
+    Sight,
+    Sighting,
+    Stop,
+)
+from runyard.supervisor import journal, protocol, reconcile, stop_request
+from runyard.supervisor.keeper_client import KeeperClient, KeeperUnavailable
 
 _NEWS_SOCKET = "news.sock"
 _DATAGRAM = 256 * 1024
@@ -38,7 +47,7 @@ class LocalExecutor:
         self._attempts = data_dir / "attempts"
         self._server_id = server_id
         self._gpu_lock_dir = gpu_lock_dir
-        self._keeper = KeeperClient(data_dir)
+        self._keeper = KeeperClient(str(data_dir))
         self._hear: Callable[[News], None] | None = None
         self._socket: socket.socket | None = None
         self._listener: threading.Thread | None = None
@@ -67,14 +76,16 @@ class LocalExecutor:
     def available(self) -> tuple[bool, str]:
         try:
             self._keeper.ensure()
-        except OSError:
+        except (KeeperUnavailable, OSError):
             return False, "keeper_unreachable"
         return True, ""
 
     def start(self, launch: Launch) -> None:
-        folder = self._folder(launch.attempt_id)
-        journal.create(folder, self._spec(launch))
-        self._keeper.run(launch.attempt_id)
+        journal.create(self._folder(launch.attempt_id), self._spec(launch))
+        try:
+            self._keeper.run(launch.attempt_id)
+        except KeeperUnavailable as error:
+            raise ExecutorUnavailable(str(error)) from error
 
     def stop(self, attempt_id: str, stop: Stop) -> None:
         folder = self._folder(attempt_id)
@@ -90,19 +101,14 @@ class LocalExecutor:
         )
         stop_request.nudge(folder)
 
-    def inspect(self, attempt_id: str) -> Sighting:
-        folder = self._folder(attempt_id)
-        written = journal.read(folder)
-        if written.spec is None:
-            return Sighting(Sight.ABSENT)
-        if written.exit is not None:
-            return Sighting(Sight.ENDED, end=_end(written.exit))
-        if liveness.supervisor_alive(folder):
-            return self._living(folder, written)
-        ended = reconcile.settle(folder, self._keeper.alive())
-        if ended is None:
-            return self._living(folder, journal.read(folder))
-        return Sighting(Sight.ENDED, end=_end(ended))
+    def inspect(self, attempt_ids: Sequence[str]) -> dict[str, Sighting]:
+        folders = {attempt_id: self._folder(attempt_id) for attempt_id in attempt_ids}
+        sights = reconcile.look_at_all(folders.values())
+        lost = [folder for folder, sight in sights.items() if sight.state == reconcile.LOST]
+        if lost:
+            reconcile.settle_all(lost, self._keeper.alive())
+            sights |= reconcile.look_at_all(lost)
+        return {name: _sighting(folder, sights[folder]) for name, folder in folders.items()}
 
     def log_path(self, attempt_id: str) -> str:
         return f"{self._folder(attempt_id)}/out.log"
@@ -147,16 +153,6 @@ class LocalExecutor:
             **launch.extra,
         }
 
-    def _living(self, folder: str, written: journal.Journal) -> Sighting:
-        asked = stop_request.read(folder)
-        seq = int(asked["seq"]) if asked else 0
-        hung = liveness.silent_since(folder, _HUNG_S)
-        if written.job is None:
-            return Sighting(Sight.STARTING, stop_seq=seq, hung_since=hung)
-        started = float(written.job["started_at"])
-        sight = Sight.STOPPING if asked or written.main_exit else Sight.RUNNING
-        return Sighting(sight, started_at=started, stop_seq=seq, hung_since=hung)
-
     def _listen(self) -> None:
         assert self._socket is not None
         while not self._closing.is_set():
@@ -175,6 +171,36 @@ class LocalExecutor:
             return
         if news:
             self._hear(news)
+
+
+def _sighting(folder: str, seen: reconcile.Sight) -> Sighting:
+    written = seen.journal
+    if written.spec is None:
+        return Sighting(Sight.ABSENT)
+    if written.exit is not None:
+        return Sighting(Sight.ENDED, end=_end(written.exit))
+    asked = stop_request.read(folder)
+    seq = int(asked["seq"]) if asked else 0
+    hung = _silent_since(folder)
+    if written.job is None:
+        return Sighting(Sight.STARTING, stop_seq=seq, hung_since=hung)
+    stopping = asked is not None or written.main_exit is not None
+    return Sighting(
+        Sight.STOPPING if stopping else Sight.RUNNING,
+        started_at=float(written.job["started_at"]),
+        stop_seq=seq,
+        hung_since=hung,
+    )
+
+
+def _silent_since(folder: str) -> float | None:
+    """When the supervisor last beat, if that is too long ago. Silence proves nothing about the
+    job: it is told, and nobody is killed for it."""
+    try:
+        beat = os.stat(f"{folder}/{protocol.HEARTBEAT}").st_mtime
+    except OSError:
+        return None
+    return beat if time.time() - beat > _HUNG_S else None
 
 
 def _bind(data_dir: Path) -> socket.socket:
