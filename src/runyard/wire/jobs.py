@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
 
 from runyard.domain import errors, job
-from runyard.wire import job_fields
+from runyard.wire import job_fields, refusals
 from runyard.wire import job_types as types
 
 # Kept with the job as they were sent, for releases that can do what they ask for.
@@ -147,124 +145,21 @@ def read_job(body: Any, where: str = "") -> JobSubmission:
     """The job in a parsed body; UnknownField, InvalidJob or JobTypeNotAvailable say what is wrong
     with it. `where` is put before the names of fields (`jobs[3].`)."""
     if not isinstance(body, Mapping):
-        raise errors.InvalidJob(
-            "A job is a JSON object.",
-            fields=[
-                {"field": where.rstrip("."), "code": "wrong_type", "message": "must be an object"}
-            ],
-        )
+        found = refusals.field(where.rstrip(".") or "job", "wrong_type", "must be an object")
+        raise refusals.refusal(errors.InvalidJob, [found])
     try:
         asked = JobSubmission.model_validate(body)
     except ValidationError as error:
-        raise _refusal(error.errors(include_url=False, include_input=False), where) from None
+        raise refusals.from_pydantic(error, errors.InvalidJob, FIELDS, where) from None
     if asked.job_type not in (None, job.JobType.SINGLE):
         raise errors.JobTypeNotAvailable(job_type=asked.job_type.value)
     for ref, _ in asked.depends_on or ():
         if not job_fields.is_job_ref(ref):
             raise errors.UnknownDependency(job=ref)
     if asked.image is not None and asked.executor == "local":
-        raise _invalid([_field(where + "executor", "image_needs_container", _IMAGE_AND_LOCAL)])
+        found = refusals.field(where + "executor", "image_needs_container", _IMAGE_AND_LOCAL)
+        raise refusals.refusal(errors.InvalidJob, [found])
     return asked
 
 
 _IMAGE_AND_LOCAL = "a job with an image never runs outside it: use auto or docker"
-
-
-def _refusal(found: Sequence[ErrorDetails], where: str) -> errors.BadRequest:
-    unknown = [error for error in found if error["type"] == "extra_forbidden"]
-    if unknown:
-        return _unknown_field(unknown, where)
-    return _invalid([_problem(error, where) for error in found])
-
-
-def _unknown_field(found: Sequence[ErrorDetails], where: str) -> errors.UnknownField:
-    fields = []
-    for error in found:
-        *above, name = error["loc"]
-        names = tuple(ArrayElement.model_fields) if above else FIELDS
-        near = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
-        nearest = _ELSEWHERE.get(str(name).lower()) or (near[0] if near else None)
-        fields.append({"field": where + _dotted(error["loc"]), "nearest": nearest})
-    first = fields[0]
-    message = f"There is no field '{first['field']}'."
-    if first["nearest"]:
-        message += f" Did you mean '{first['nearest']}'?"
-    return errors.UnknownField(message, **first, fields=fields)
-
-
-# Names that mean the same in other schedulers' job files but look too different to be near.
-_ELSEWHERE = {
-    "env": "env_vars",
-    "envs": "env_vars",
-    "environment": "env_vars",
-    "cmd": "command",
-    "run": "command",
-    "entrypoint": "command",
-    "script": "command",
-    "workdir": "working_dir",
-    "cwd": "working_dir",
-    "cpus": "cpu_cores",
-    "num_cpus": "cpu_cores",
-    "mem": "memory_gb",
-    "memory": "memory_gb",
-    "gpus": "gpu_count",
-    "num_gpus": "gpu_count",
-    "time": "timeout_s",
-    "time_limit": "timeout_s",
-    "timeout": "timeout_s",
-    "tags": "labels",
-    "dependencies": "depends_on",
-    "retries": "max_retries",
-    "type": "job_type",
-    "container": "image",
-}
-
-
-def _invalid(fields: list[dict[str, str]]) -> errors.InvalidJob:
-    said = "; ".join(f"{field['field']}: {field['message']}" for field in fields[:5])
-    return errors.InvalidJob(f"The job is not valid. {said}.", fields=fields)
-
-
-def _problem(error: ErrorDetails, where: str) -> dict[str, str]:
-    kind, context = error["type"], error.get("ctx", {})
-    field = where + _dotted(error["loc"])
-    code, words = _WORDS.get(kind, ("", ""))
-    if code:
-        return _field(field, code, words.format_map(context))
-    if kind != "wrong_type" and kind.endswith(("_type", "_parsing", "_from_float")):
-        return _field(field, "wrong_type", f"must be {_kind_of(kind)}")
-    return _field(field, kind, error["msg"])
-
-
-_WORDS = {
-    "missing": ("missing", "is needed"),
-    "greater_than": ("out_of_range", "must be above {gt}"),
-    "greater_than_equal": ("out_of_range", "must be at least {ge}"),
-    "less_than": ("out_of_range", "must be below {lt}"),
-    "less_than_equal": ("out_of_range", "must be at most {le}"),
-    "finite_number": ("out_of_range", "must be a finite number"),
-    "enum": ("bad_value", "must be {expected}"),
-    "literal_error": ("bad_value", "must be {expected}"),
-    "too_long": ("out_of_range", "has more than {max_length} entries"),
-}
-
-
-def _kind_of(kind: str) -> str:
-    words = {
-        "int": "a whole number",
-        "float": "a number",
-        "bool": "true or false",
-        "list": "a list",
-    }
-    return words.get(kind.split("_")[0], "of another type")
-
-
-def _field(field: str, code: str, message: str) -> dict[str, str]:
-    return {"field": field, "code": code, "message": message}
-
-
-def _dotted(place: tuple[int | str, ...]) -> str:
-    text = ""
-    for part in place:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text

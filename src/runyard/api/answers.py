@@ -1,0 +1,163 @@
+"""Jobs and attempts as answers: plain objects, built fast, with secrets masked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runyard.api.json_body import iso
+from runyard.domain import secrets
+from runyard.domain.events import StoredEvent
+from runyard.domain.job import Attempt, Job, JobSpec
+from runyard.domain.reasons import Reason
+from runyard.domain.resources import Request
+from runyard.engine.views import JobView, Wait
+from runyard.wire.jobs import KEPT_FIELDS
+
+BASE = "/api/v1/training"
+_UNKNOWN_HEALTH: dict[str, Any] = {"level": "unknown", "code": None, "params": {}, "since": None}
+
+
+def job(view: JobView) -> dict[str, Any]:
+    """Everything a person can know of a job in one object."""
+    it, attempt = view.job, view.attempt
+    return {
+        "job_id": it.ref,
+        "id": it.id,
+        "name": it.spec.name,
+        "status": it.status.value,
+        "stage": it.stage.value if it.stage else None,
+        "progress": it.progress,
+        "reason": reason(view.reason),
+        "wait": _wait(view.wait),
+        "eta": None,
+        "health": _UNKNOWN_HEALTH,
+        "diagnosis": dict(attempt.diagnosis) if attempt and attempt.diagnosis else None,
+        "attempt": _attempt(it, attempt) if attempt else None,
+        "submitted_at": iso(it.submitted_at),
+        "queued_at": iso(it.queued_at),
+        "scheduled_at": iso(it.scheduled_at),
+        "started_at": iso(it.started_at),
+        "completed_at": iso(it.completed_at),
+        "owner": it.owner,
+        "priority": it.priority.value,
+        "hold": it.hold,
+        "retry_count": it.retry_count,
+        "charged": it.charged,
+        "depends_on": [{"job": ref, "on": on} for ref, on in view.depends_on],
+        "receipt_url": f"{BASE}/jobs/{it.ref}/receipt" if attempt and attempt.receipt else None,
+        **_spec(it.spec),
+        **_request(it.spec.request),
+    }
+
+
+def _spec(spec: JobSpec) -> dict[str, Any]:
+    return {
+        "description": spec.description,
+        "job_type": spec.job_type.value,
+        "command": spec.command,
+        "working_dir": spec.working_dir,
+        "env_vars": secrets.mask(spec.env_vars),
+        "image": spec.image,
+        "executor": spec.executor,
+        "ports": list(spec.port_names) or spec.request.port_count,
+        "max_retries": spec.max_retries,
+        "retry_delays": spec.retry_delays,
+        "labels": spec.labels,
+        "customer_id": spec.customer_id,
+        "workspace_id": spec.workspace_id,
+        "dataset_ids": spec.dataset_ids,
+        "output_path": spec.output_path,
+        "params": spec.params,
+        "timeout_s": spec.timeout_s,
+        "grace_s": spec.grace_s,
+        "array": _array(spec),
+        **{name: _kept(name, spec.extra.get(name)) for name in KEPT_FIELDS},
+    }
+
+
+def _array(spec: JobSpec) -> dict[str, Any] | None:
+    place = spec.array
+    if place is None:
+        return None
+    return {"array_id": place.array_id, "index": place.index, "limit": place.limit}
+
+
+def _kept(name: str, value: Any) -> Any:
+    if name != "notify" or not value:
+        return value
+    return [secrets.mask(target) if isinstance(target, Mapping) else target for target in value]
+
+
+def _request(request: Request) -> dict[str, Any]:
+    return {
+        "cpu_cores": _number(request.cpu_milli / 1000),
+        "memory_gb": _number(round(request.memory_mb / 1024, 3)),
+        "gpu_count": _number(request.gpu_milli / 1000),
+        "gpu_type": request.gpu_type,
+    }
+
+
+def _number(value: float) -> int | float:
+    return int(value) if value == int(value) else value
+
+
+def reason(found: Reason | None) -> dict[str, Any] | None:
+    return {"code": found.code, "params": found.params} if found else None
+
+
+def _wait(found: Wait | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "code": found.reason.code,
+        "params": found.reason.params,
+        "position": found.position,
+        "est_start_low": iso(found.est_start_low),
+        "est_start_high": iso(found.est_start_high),
+        "blockers": found.blockers,
+    }
+
+
+def _attempt(it: Job, found: Attempt) -> dict[str, Any]:
+    return attempt(found, it.ref)
+
+
+def attempt(found: Attempt, job_ref: str) -> dict[str, Any]:
+    return {
+        "attempt_id": found.attempt_id,
+        "job_id": job_ref,
+        "number": found.number,
+        "status": found.status.value,
+        "end": found.end.value if found.end else None,
+        "stage": found.stage.value,
+        "exit_code": found.exit_code,
+        "signal": found.signal,
+        "cause": found.cause,
+        "created_at": iso(found.created_at),
+        "started_at": iso(found.started_at),
+        "ended_at": iso(found.ended_at),
+        "node": found.node_id,
+        "executor": found.executor,
+        "gpus": [
+            {"index": gpu.index, "uuid": gpu.uuid, "share": _number(gpu.milli / 1000)}
+            for gpu in found.gpus
+        ],
+        "ports": found.ports,
+        "params": found.params,
+        "plan": found.plan,
+        "diagnosis": found.diagnosis,
+    }
+
+
+def event(found: StoredEvent) -> dict[str, Any]:
+    it = found.event
+    return {
+        "id": found.id,
+        "code": it.code,
+        "at": iso(it.at),
+        "actor": it.actor,
+        "job_id": found.job_ref,
+        "attempt_id": it.attempt_id,
+        "params": it.params,
+    }

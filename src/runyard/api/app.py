@@ -1,0 +1,81 @@
+"""Puts the HTTP API together over a yard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fastapi import APIRouter, FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from runyard import __version__
+from runyard.api import docs_page, problems
+from runyard.api.answers import BASE
+from runyard.api.auth import Auth
+from runyard.api.describing import ERRORS, describe
+from runyard.api.front import Front
+from runyard.api.hosts import Hosts
+from runyard.api.json_body import Json
+from runyard.api.routes import actions, health, history, jobs, keys, legacy, logs, nodes, queue
+from runyard.engine.yard import Yard
+from runyard.executors.log_file import LogFiles
+from runyard.settings import Settings
+
+_MB = 1024 * 1024
+_BATCH_TIMES = 8  # a batch may be so many times larger than a single body
+
+
+def _no_datasets(_: int) -> bool:
+    return False
+
+
+def create_app(
+    yard: Yard, settings: Settings, *, dataset_exists: Callable[[int], bool] = _no_datasets
+) -> FastAPI:
+    """`dataset_exists` is asked for every id in a job's dataset_ids."""
+    app = FastAPI(
+        title="Runyard",
+        version=__version__,
+        description="Runs training jobs: queued, placed, supervised, explained.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        responses=ERRORS,
+    )
+    auth = Auth(yard.authenticate)
+    app.state.yard = yard
+    app.state.auth = auth
+    app.state.log_files = LogFiles()
+    app.state.dataset_exists = dataset_exists
+    _add_routes(app)
+    problems.add_handlers(app)
+    limit = int(settings.max_body_mb * _MB)
+    app.add_middleware(
+        Front,
+        auth=auth,
+        hosts=Hosts((settings.host, *settings.allowed_hosts)),
+        body_limit=limit,
+        body_limits={f"{BASE}/jobs/batch": limit * _BATCH_TIMES},
+    )
+    return app
+
+
+def _add_routes(app: FastAPI) -> None:
+    """The ones asked most come first: they are looked through in order."""
+    base = APIRouter(prefix=BASE)
+    for part in (jobs, actions, logs, history, queue, nodes, keys):
+        base.include_router(part.router)
+    app.include_router(base)
+    app.include_router(legacy.router)
+    app.include_router(health.router)
+    app.add_route("/openapi.json", _openapi, include_in_schema=False)
+    app.add_route("/docs", _docs, include_in_schema=False)
+
+
+async def _openapi(request: Request) -> Response:
+    return Json(describe(request.app))
+
+
+async def _docs(request: Request) -> Response:
+    return HTMLResponse(docs_page.render(describe(request.app)))

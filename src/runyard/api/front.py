@@ -1,0 +1,97 @@
+"""What every request passes first: id, host, origin, size, key. And the last net for errors."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from loguru import logger
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from runyard.api.auth import Auth
+from runyard.api.hosts import Hosts
+from runyard.api.problems import problem
+from runyard.domain import errors
+
+
+class Front:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        auth: Auth,
+        hosts: Hosts,
+        body_limit: int,
+        body_limits: Mapping[str, int],
+    ) -> None:
+        self._app = app
+        self._auth = auth
+        self._hosts = hosts
+        self._body_limit = body_limit
+        self._body_limits = body_limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = secrets.token_hex(8)
+        scope["request_id"] = request_id
+        started = False
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"].append((b"x-request-id", request_id.encode()))
+            await send(message)
+
+        try:
+            self._hosts.check(scope["method"], scope["headers"])
+            limited = self._limited(scope, receive)
+            scope["actor"] = await self._auth.identify(scope)
+            await self._app(scope, limited, send_with_id)
+        except errors.RunyardError as error:
+            if started:
+                raise
+            await problem(error, request_id)(scope, receive, send_with_id)
+        except Exception:
+            logger.exception("request {} {} {} failed", request_id, scope["method"], scope["path"])
+            if not started:
+                await problem(errors.RunyardError(), request_id)(scope, receive, send_with_id)
+
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        """`receive`, with TooLarge at once for a body that says it is too large, and for one that
+        does not say as soon as it has become so."""
+        length = None
+        for name, value in scope["headers"]:
+            if name == b"content-length":
+                length = value
+            elif name == b"transfer-encoding":
+                length = b"unknown"
+        if length is None:
+            return receive
+        limit = self._body_limits.get(scope["path"], self._body_limit)
+        if length.isdigit():
+            if int(length) > limit:
+                raise errors.TooLarge(limit_bytes=limit, size_bytes=int(length))
+            return receive
+        return _counting(receive, limit)
+
+
+def _counting(receive: Receive, limit: int) -> Receive:
+    seen = 0
+
+    async def counted() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > limit:
+            raise errors.TooLarge(limit_bytes=limit)
+        return message
+
+    return counted

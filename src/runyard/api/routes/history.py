@@ -1,0 +1,69 @@
+"""What is known of a job beside the job itself: attempts, events, receipt, explanation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from starlette.requests import Request
+
+from runyard.api import answers, asking
+from runyard.api.json_body import Json
+from runyard.wire import answers as shapes
+
+router = APIRouter()
+
+
+@router.get(
+    "/jobs/{ref}/attempts",
+    operation_id="list_attempts",
+    response_model=list[shapes.AttemptAnswer],
+)
+def attempts(request: Request, ref: asking.Ref) -> Response:
+    """First attempt first."""
+    found = asking.yard(request).attempts(asking.job_ref(ref))
+    return Json([answers.attempt(one, one.attempt_id.rpartition(".")[0]) for one in found])
+
+
+@router.get(
+    "/jobs/{ref}/events", operation_id="list_events", response_model=list[shapes.EventAnswer]
+)
+def events(
+    request: Request,
+    ref: asking.Ref,
+    after: Annotated[int, Query(ge=0, le=2**62, description="Only events with a larger id.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+) -> Response:
+    """Oldest first."""
+    found = asking.yard(request).events(asking.job_ref(ref), after, limit)
+    return Json([answers.event(one) for one in found])
+
+
+@router.get(
+    "/jobs/{ref}/metrics", operation_id="get_job_metrics", response_model=shapes.MetricsAnswer
+)
+def metrics(request: Request, ref: asking.Ref) -> Response:
+    asking.yard(request).job(asking.job_ref(ref))
+    return Json({"series": {}})
+
+
+@router.get(
+    "/jobs/{ref}/checkpoints",
+    operation_id="list_checkpoints",
+    response_model=list[dict[str, Any]],
+)
+def checkpoints(request: Request, ref: asking.Ref) -> Response:
+    asking.yard(request).job(asking.job_ref(ref))
+    return Json([])
+
+
+@router.get("/jobs/{ref}/explain", operation_id="explain_job", response_model=dict[str, Any])
+def explain(request: Request, ref: asking.Ref) -> Response:
+    """Why it waits, or how and why it ended."""
+    return Json(asking.yard(request).explain(asking.job_ref(ref)))
+
+
+@router.get("/jobs/{ref}/receipt", operation_id="get_receipt", response_model=dict[str, Any])
+def receipt(request: Request, ref: asking.Ref) -> Response:
+    """Proof of what the newest end gave back."""
+    return Json(asking.yard(request).receipt(asking.job_ref(ref)))

@@ -1,0 +1,286 @@
+"""The shapes of answers, for the OpenAPI page and for clients; the server builds them by hand."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+Status = Literal[
+    "pending",
+    "scheduled",
+    "running",
+    "completed",
+    "failed",
+    "retrying",
+    "cancelling",
+    "cancelled",
+]
+Time = str  # ISO 8601 in UTC with microseconds
+
+
+class Problem(BaseModel):
+    """Every error has this shape."""
+
+    code: str
+    message: str
+    params: dict[str, Any]
+    request_id: str
+
+
+class Warning_(BaseModel):
+    code: str
+    params: dict[str, Any]
+
+
+class SubmitAnswer(BaseModel):
+    job_id: str = Field(examples=["job-7k2m9q4x"])
+    id: int
+    status: Status
+    submitted_at: Time
+    warnings: list[Warning_]
+
+
+class BatchAnswer(BaseModel):
+    jobs: list[SubmitAnswer]
+    count: int
+
+
+class ReasonAnswer(BaseModel):
+    code: str
+    params: dict[str, Any]
+
+
+class WaitAnswer(ReasonAnswer):
+    position: int | None
+    est_start_low: Time | None
+    est_start_high: Time | None
+    blockers: list[str]
+
+
+class HealthAnswer(BaseModel):
+    level: Literal["ok", "warning", "error", "critical", "unknown"]
+    code: str | None
+    params: dict[str, Any]
+    since: Time | None
+
+
+class GpuShare(BaseModel):
+    index: int
+    uuid: str
+    share: float
+
+
+class AttemptAnswer(BaseModel):
+    attempt_id: str
+    job_id: str
+    number: int
+    status: Literal["starting", "running", "stopping", "ended"]
+    end: Literal["completed", "failed", "cancelled", "timed_out", "lost", "never_started"] | None
+    stage: str
+    exit_code: int | None = Field(description="Null when a signal ended it or it is unknown.")
+    signal: int | None
+    cause: str | None
+    created_at: Time
+    started_at: Time | None
+    ended_at: Time | None
+    node: str
+    executor: str
+    gpus: list[GpuShare]
+    ports: list[int]
+    params: dict[str, Any]
+    plan: dict[str, Any] | None
+    diagnosis: dict[str, Any] | None
+
+
+class DependencyAnswer(BaseModel):
+    job: str
+    on: Literal["success", "end"]
+
+
+class JobAnswer(BaseModel):
+    job_id: str
+    id: int
+    name: str
+    status: Status
+    stage: Literal["preflight", "prefetch", "starting", "running", "finishing"] | None
+    progress: float
+    reason: ReasonAnswer | None
+    wait: WaitAnswer | None
+    eta: dict[str, Any] | None
+    health: HealthAnswer
+    diagnosis: dict[str, Any] | None
+    attempt: AttemptAnswer | None = Field(description="The newest attempt.")
+    submitted_at: Time
+    queued_at: Time
+    scheduled_at: Time | None
+    started_at: Time | None
+    completed_at: Time | None
+    owner: str
+    priority: Literal["high", "medium", "low"]
+    hold: bool
+    retry_count: int
+    charged: int
+    depends_on: list[DependencyAnswer]
+    receipt_url: str | None
+    description: str
+    job_type: str
+    command: str | list[str]
+    working_dir: str | None
+    env_vars: dict[str, str] = Field(description="Values whose name looks secret are masked.")
+    image: str | None
+    executor: str
+    cpu_cores: float
+    memory_gb: float
+    gpu_count: float
+    gpu_type: str | None
+    ports: int | list[str]
+    max_retries: int
+    retry_delays: list[float] | None
+    labels: dict[str, str]
+    customer_id: int
+    workspace_id: int
+    dataset_ids: list[int]
+    output_path: str | None
+    params: dict[str, Any]
+    timeout_s: float | None
+    grace_s: float
+    array: dict[str, Any] | None
+    prefetch: list[str] | None
+    checkpoint: dict[str, Any] | None
+    services: list[dict[str, Any]] | None
+    notify: list[dict[str, Any]] | None
+    recovery: dict[str, Any] | None
+    lease_s: float | None
+    on_lease_lost: str | None
+    distributed: dict[str, Any] | None
+    tty: bool | None
+    isolation: Any | None
+
+
+class CancelAnswer(BaseModel):
+    job_id: str
+    status: Status
+    reason: ReasonAnswer | None
+    receipt: dict[str, Any] | None
+
+
+class RefusedCancel(BaseModel):
+    job_id: str
+    code: str
+    message: str
+
+
+class CancelManyAnswer(BaseModel):
+    cancelled: list[str]
+    cancelling: list[str]
+    refused: list[RefusedCancel]
+
+
+class EventAnswer(BaseModel):
+    id: int
+    code: str
+    at: Time
+    actor: str
+    job_id: str | None
+    attempt_id: str | None
+    params: dict[str, Any]
+
+
+class LogGap(BaseModel):
+    """Where the middle of a long log was dropped to keep it within its limit."""
+
+    at: int = Field(description="Place in `logs` of the line that shows the gap.")
+    from_byte: int
+    to_byte: int
+    bytes: int
+    lines: int | None = Field(
+        description="Lines that were dropped; null when nobody counted them."
+    )
+
+
+class LogsAnswer(BaseModel):
+    logs: list[str]
+    from_: int | None = Field(
+        alias="from", description="Number of the first line; null for a tail."
+    )
+    numbers: list[int] | None = Field(description="Of each line, with `grep`.")
+    next: int | None = Field(description="`from` that continues here; null for a tail.")
+    size: int
+    attempt: int | None
+    ended: bool
+    complete: bool = Field(description="False when a limit cut the answer short.")
+    gaps: list[LogGap]
+
+
+class QueueAnswer(BaseModel):
+    dispatching: bool
+    max_concurrent: int
+    counts: dict[str, int]
+    waiting: list[JobAnswer]
+    running: list[JobAnswer]
+    gates: list[dict[str, Any]]
+
+
+class DispatchAnswer(BaseModel):
+    dispatching: bool
+
+
+class LoadAnswer(BaseModel):
+    cpu: float
+    memory: float
+    disk: float
+
+
+class NodeAnswer(BaseModel):
+    node_id: str
+    name: str
+    machine_id: str
+    url: str
+    epoch: int
+    cpu_cores: float
+    memory_gb: float
+    gpu_count: int
+    load: LoadAnswer | None
+    executors: list[str]
+    drained: bool
+    heartbeat_at: Time
+
+
+class GpuAnswer(BaseModel):
+    node_id: str
+    index: int
+    uuid: str
+    name: str
+    memory_mb: int
+    used_mb: int | None
+    group: str
+    fenced: bool
+    fence_reason: str | None
+    locked_by_other_server: bool
+    holders: list[dict[str, Any]]
+    jobs: list[dict[str, Any]]
+
+
+class KeyAnswer(BaseModel):
+    key_id: int
+    name: str
+    role: Literal["admin", "user", "viewer"]
+    prefix: str
+    created_at: Time
+    last_used_at: Time | None
+    expires_at: Time | None
+    local: bool
+
+
+class NewKeyAnswer(KeyAnswer):
+    secret: str = Field(description="Shown this once.")
+
+
+class MetricsAnswer(BaseModel):
+    series: dict[str, dict[str, Any]]
+
+
+class HealthzAnswer(BaseModel):
+    status: Literal["ok"]
+    version: str
