@@ -1,6 +1,6 @@
 """Runyard runs machine-learning training jobs. Public names load when first used."""
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # type checkers take it for true; importing typing costs too much here
 
 if TYPE_CHECKING:
     from runyard.sdk.client import Client
@@ -47,13 +47,13 @@ __all__ = [
 _HOMES = {"Client": "runyard.sdk.client", "Job": "runyard.sdk.job"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'runyard' has no attribute {name!r}")
     # Every supervisor and every CLI call imports this file, so it must cost nothing.
     import importlib
 
-    value = getattr(importlib.import_module(_HOMES.get(name, "runyard.sdk.errors")), name)
+    value: object = getattr(importlib.import_module(_HOMES.get(name, "runyard.sdk.errors")), name)
     globals()[name] = value
     return value
 

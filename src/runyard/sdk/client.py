@@ -47,8 +47,8 @@ class Client:
         return self._connection.url
 
     def close(self) -> None:
-        """Close this thread's connection."""
-        self._connection.drop()
+        """Close its connections; the next request opens another."""
+        self._connection.close()
 
     def __enter__(self) -> Client:
         return self

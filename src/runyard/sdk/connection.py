@@ -8,11 +8,13 @@ from __future__ import annotations
 import http.client
 import json
 import select
+import socket
 import threading
 import time
+import weakref
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 from runyard.sdk import errors
 
@@ -38,20 +40,15 @@ class Reply:
 
 class Connection:
     def __init__(self, url: str, key: str | None, timeout_s: float = TIMEOUT_S) -> None:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise errors.BadRequest(
-                f"{url!r} is not the address of a server; it looks like http://127.0.0.1:8765.",
-                code="bad_url",
-                params={"url": url},
-            )
+        parts = _checked(url)
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self.key = key
         self.timeout_s = timeout_s
         self._secure = parts.scheme == "https"
-        self._host, self._port = parts.hostname, parts.port
+        self._host, self._port = parts.hostname or "", parts.port
         self._prefix = parts.path.rstrip("/")
         self._own = threading.local()
+        self._all: weakref.WeakSet[_Kept] = weakref.WeakSet()
 
     def request(
         self,
@@ -103,10 +100,15 @@ class Connection:
 
     def drop(self) -> None:
         """Close this thread's connection; the next request opens another."""
-        link = getattr(self._own, "link", None)
-        if link is not None:
-            self._own.link = None
-            link.close()
+        kept: _Kept | None = getattr(self._own, "kept", None)
+        if kept is not None:
+            self._own.kept = None
+            kept.link.close()
+
+    def close(self) -> None:
+        """Close the connections of every thread."""
+        for kept in list(self._all):
+            kept.link.close()
 
     def _prepared(
         self,
@@ -151,15 +153,16 @@ class Connection:
         return Reply(response.status, response.headers, received)
 
     def _kept(self, timeout_s: float) -> http.client.HTTPConnection:
-        link: http.client.HTTPConnection | None = getattr(self._own, "link", None)
-        if link is not None and link.sock is not None:
+        kept: _Kept | None = getattr(self._own, "kept", None)
+        if kept is not None and kept.link.sock is not None:
             # Readable although nothing was asked: the server has closed it meanwhile.
-            if not select.select([link.sock], [], [], 0)[0]:
-                link.sock.settimeout(timeout_s)
-                return link
+            if not _readable(kept.link.sock):
+                kept.link.sock.settimeout(timeout_s)
+                return kept.link
             self.drop()
-        self._own.link = link = self._opened(timeout_s)
-        return link
+        self._own.kept = kept = _Kept(self._opened(timeout_s))
+        self._all.add(kept)
+        return kept.link
 
     def _opened(self, timeout_s: float) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
@@ -178,6 +181,16 @@ class Connection:
             f"The server at {self.url} does not answer: {words}.",
             params={"url": self.url, "why": words},
         )
+
+
+class _Kept:
+    """A thread's connection, closed when the thread is gone."""
+
+    def __init__(self, link: http.client.HTTPConnection) -> None:
+        self.link = link
+
+    def __del__(self) -> None:
+        self.link.close()
 
 
 class Stream:
@@ -206,6 +219,29 @@ class Stream:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _checked(url: str) -> SplitResult:
+    """The parts of an address that can be one."""
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        host, _port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if host is None or parts.scheme not in ("http", "https") or any(map(str.isspace, url)):
+        raise errors.BadRequest(
+            f"{url!r} is not the address of a server; it looks like http://127.0.0.1:8765.",
+            code="bad_url",
+            params={"url": url},
+        )
+    return parts
+
+
+def _readable(sock: socket.socket) -> bool:
+    # Not select: it cannot take descriptors above 1023.
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _parsed(data: bytes) -> Any:

@@ -1,0 +1,19 @@
+"""A scripted server and a client of it."""
+
+import pytest
+from scripted_server import ScriptedServer
+
+from runyard import Client
+
+
+@pytest.fixture
+def server():
+    made = ScriptedServer()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def client(server):
+    with Client(server.url, "secret") as made:
+        yield made
