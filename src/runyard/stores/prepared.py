@@ -9,8 +9,10 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from sqlalchemy import Boolean
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.base import Executable
+from sqlalchemy.types import TypeDecorator
 
 
 class Statement:
@@ -49,9 +51,11 @@ class Prepared:
         self._readers: list[tuple[int, Callable[[Any], Any]]] = []
         columns = list(getattr(core, "exported_columns", ()))
         for place, column in enumerate(columns):
-            reader = column.type.dialect_impl(dialect).result_processor(dialect, None)
-            if reader is not None:
-                self._readers.append((place, reader))
+            # The drivers give Python's own values for all types but ours and SQLite's booleans.
+            if isinstance(column.type, TypeDecorator | Boolean):
+                reader = column.type.dialect_impl(dialect).result_processor(dialect, None)
+                if reader is not None:
+                    self._readers.append((place, reader))
         names = [column.key for column in columns]
         row_type: Any = namedtuple("Row", names)  # type: ignore[misc]
         self._make: Callable[[Any], Any] = row_type._make

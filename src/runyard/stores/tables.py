@@ -123,7 +123,7 @@ training_jobs = Table(
     Column("completed_at", Moment),
     Index("ix_training_jobs_status", "status", "id"),
     Index("ix_training_jobs_shape_id", "shape_id"),
-    Index("ix_training_jobs_array_id", "array_id"),
+    _only("ix_training_jobs_array_id", "array_id", where="array_id IS NOT NULL"),
     Index("ix_training_jobs_owner", "owner", "id"),
     _only("ix_training_jobs_ready_by_shape", "shape_id", "queued_at", "id", where=IS_READY),
     _only("ix_training_jobs_ready_by_priority", "priority", "queued_at", "id", where=IS_READY),
