@@ -26,7 +26,7 @@ def parse_duration(text: str | float) -> float:
         seconds = _spans_s(word)
     if seconds is None:
         raise errors.BadRequest(
-            f"'{text}' is not a span of time; write for example 90s, 15m, 2h, 1h30m or 1-12:00:00.",
+            f"'{text}' is not a span of time; write for example 90s, 15m, 1h30m or 1-12:00:00.",
             value=text,
         )
     return seconds

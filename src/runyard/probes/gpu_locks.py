@@ -27,7 +27,7 @@ class GpuLocks:
         return self._folder / uuid
 
     def prepare(self, uuid: str) -> None:
-        """Make the lock file so that other people's servers can lock it too, whatever our umask."""
+        """Make the lock file so that other people's servers can lock it, whatever our umask."""
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
             if self._folder.stat().st_uid == os.getuid():
