@@ -46,9 +46,7 @@ class Scene:
         for _ in range(count):
             self._jobs += 1
             jobs.append(WaitingJobView(self._jobs, queued_at, f"job-{self._jobs}"))
-        shape = ShapeView(
-            len(self.shapes) + 1, Priority(priority), request, tuple(jobs), **more
-        )
+        shape = ShapeView(len(self.shapes) + 1, Priority(priority), request, tuple(jobs), **more)
         self.shapes.append(shape)
         return shape.id, [job.job_id for job in jobs]
 

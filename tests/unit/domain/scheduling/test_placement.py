@@ -139,7 +139,10 @@ def test_never_fits_names_the_resource_and_the_largest(scene, make_gpus):
     ports, _ = scene.waiting(ports=11)
     split, _ = scene.waiting(cpu=8, memory=32)
     decision = scene.decide()
-    assert why(decision, cpu) == (reasons.NEVER_FITS, {"resource": "cpu", "wanted": 9, "largest": 8})
+    assert why(decision, cpu) == (
+        reasons.NEVER_FITS,
+        {"resource": "cpu", "wanted": 9, "largest": 8},
+    )
     assert why(decision, memory)[1] == {"resource": "memory", "wanted": 33, "largest": 32}
     assert why(decision, gpu)[1] == {"resource": "gpu", "wanted": 3, "largest": 2}
     assert why(decision, ports)[1] == {"resource": "port", "wanted": 11, "largest": 10}

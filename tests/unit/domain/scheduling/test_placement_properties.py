@@ -1,4 +1,4 @@
-"""Random submits, ends and passes: nothing is over-allocated, order holds, every wait has a code."""
+"""Random submits, ends and passes: nothing over-allocated, order kept, every wait has a code."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ steps = st.lists(st.one_of(submits, submits, ends, waits), min_size=1, max_size=
 @settings(max_examples=300, deadline=None)
 @given(machines=machine_lists(), steps=steps, max_concurrent=st.integers(0, 6))
 def test_never_over_allocates_and_keeps_order(machines, steps, max_concurrent):
-    """R10, R11, R33: cpu, memory, GPU shares, ports, slots and array limits hold after every pass."""
+    """R10, R11, R33: amounts, GPU shares, ports, slots and array limits hold after every pass."""
     yard = Simulation(machines, max_concurrent)
     for step in steps:
         if step[0] == "submit":

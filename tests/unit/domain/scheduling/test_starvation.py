@@ -81,7 +81,9 @@ def test_several_starving_jobs_get_their_turn():
     for _ in range(20):
         yard.submit(Priority.MEDIUM, Request(1000, 0), lasts=15.0)
     yard.one_pass()
-    large = [yard.submit(Priority.MEDIUM, Request(cpu, 0), lasts=15.0) for cpu in (8000, 7000, 6000)]
+    large = [
+        yard.submit(Priority.MEDIUM, Request(cpu, 0), lasts=15.0) for cpu in (8000, 7000, 6000)
+    ]
     large.append(yard.submit(Priority.LOW, Request(8000, 0), lasts=15.0))
     while not set(large) <= set(yard.started_at):
         yard.now += 1.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from runyard.domain.resources import Request
 from runyard.domain.scheduling import placement
+from runyard.domain.scheduling.gpu_choice import usable
 from runyard.domain.scheduling.queue_order import order_key
 from runyard.domain.scheduling.view import (
     AttemptView,
@@ -50,14 +51,15 @@ class Simulation:
         del self.running[job_id]
 
     def end_due(self):
-        for job_id in [job_id for job_id, (job, _) in self.running.items() if job.ends_at <= self.now]:
+        for job_id in [
+            job_id for job_id, (job, _) in self.running.items() if job.ends_at <= self.now
+        ]:
             self.end(job_id)
 
     def one_pass(self):
-        view = self.view()
-        decision = placement.decide(view)
+        decision = placement.decide(self.view())
         self.reservations = decision.reservations
-        self.check_order(view, decision)
+        self.check_order(decision)
         for placed in decision.placements:
             self.start(placed)
         self.check_amounts()
@@ -75,7 +77,9 @@ class Simulation:
                     shape_id,
                     jobs[0].priority,
                     jobs[0].request,
-                    tuple(WaitingJobView(j.job_id, j.queued_at, str(j.job_id)) for j in jobs[:slots]),
+                    tuple(
+                        WaitingJobView(j.job_id, j.queued_at, str(j.job_id)) for j in jobs[:slots]
+                    ),
                     array_id=jobs[0].array[0] if jobs[0].array else None,
                     array_limit=jobs[0].array[1] if jobs[0].array else 0,
                     more=len(jobs) > slots,
@@ -109,7 +113,7 @@ class Simulation:
         )
         self.running[job.job_id] = (job, attempt)
 
-    def check_order(self, view, decision):
+    def check_order(self, decision):
         """Jobs alike but for their place in the queue start in that order: a later one never
         starts while an earlier one of the same needs waits."""
         placed = {placement.job_id for placement in decision.placements}
@@ -150,8 +154,7 @@ class Simulation:
             assert len(attempt.ports) == attempt.request.port_count
             for grant in attempt.gpus:
                 share[grant.uuid] += grant.milli
-                gpu = known[grant.uuid]
-                assert not (gpu.fenced or gpu.holders or gpu.locked_by_other_server)
+                assert usable(known[grant.uuid])
         assert all(milli <= 1000 for milli in share.values())
 
 
