@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from postgres import own_postgres_server, postgres_server, postgres_url  # noqa: F401
+
 ROW = re.compile(r"\bR\d+\b")
 
 

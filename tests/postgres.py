@@ -1,4 +1,4 @@
-"""A throwaway PostgreSQL: one server for the session, a fresh database for every test that asks."""
+"""A throwaway PostgreSQL: one server per session, a fresh database for every test that asks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READY_S = 60
 
 
 class PostgresServer:
-    """Runs in the foreground as our child, so that it is ended by its own pid and never by name."""
+    """Runs in the foreground as our child, so that it is ended by its own pid, never by name."""
 
     def __init__(self, programs: Path, folder: Path) -> None:
         self._programs = programs

@@ -2,11 +2,11 @@
 
 Promises
 - A `write` is one transaction: all of it is committed before the call returns, or none of it is.
-  `durable=True` also survives a power cut (submit, placement, cancel, ends); `False` only a kill -9.
+  `durable=True` also survives a power cut (submit, placement, cancel, ends); `False` only kill -9.
 - Every write of a status names the statuses it expects and raises `StaleWrite` when the row has
   another one by then; the whole transaction is rolled back.
-- Events are rows of the same transaction. Subscribers hear of them after the commit, in order of id,
-  each at least once; never of a transaction that was rolled back.
+- Events are rows of the same transaction. Subscribers hear of them after the commit, in order of
+  id, each at least once; never of a transaction that was rolled back.
 - A `read` sees one consistent snapshot and never waits for a writer.
 - With several servers on one store, `exclusive=True` writes exclude each other over all servers.
 
@@ -52,7 +52,7 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True)
 class WaitingShape:
-    """Ready waiting jobs that are alike to the scheduler: same priority, needs, executor, array."""
+    """Ready waiting jobs alike to the scheduler: same priority, needs, executor, array."""
 
     id: int
     priority: Priority
@@ -174,7 +174,7 @@ class Reader(Protocol):
 
     def shape_wait(self, shape_id: int) -> Reason | None: ...
     def position(self, job: Job) -> int | None:
-        """1 for the next in order (priority, queued_at, id) among ready jobs; None if not ready."""
+        """1 for the next in order (priority, queued_at, id) of ready jobs; None if not ready."""
         ...
 
     def waiting_ahead(self, job: Job, limit: int) -> list[WaitingJob]:
@@ -217,8 +217,8 @@ class Transaction(Reader, Protocol):
     def apply(self, move: Move) -> None:
         """Change a status; StaleWrite when the job no longer has an expected one.
 
-        `move.changes` may hold any of: stage, progress, retry_count, charged, attempt_number, ready,
-        not_before, hold, queued_at, scheduled_at, started_at, completed_at.
+        `move.changes` may hold any of: stage, progress, retry_count, charged, attempt_number,
+        ready, not_before, hold, queued_at, scheduled_at, started_at, completed_at.
         """
         ...
 
@@ -243,7 +243,7 @@ class Transaction(Reader, Protocol):
 
     # attempts
     def insert_attempt(self, attempt: Attempt) -> None:
-        """With its grants: one row per GPU share and port, unique over all servers of a machine."""
+        """With its grants: a row per GPU share and port, unique over all servers of a machine."""
         ...
 
     def update_attempt(
@@ -327,7 +327,7 @@ class Store(Protocol):
         ...
 
     def backup(self, path: str) -> None:
-        """A consistent copy while running; only where `can_backup`."""
+        """A consistent copy while running; BadRequest where the database has its own tool."""
         ...
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Makes or migrates the tables of a PostgreSQL database, also when several servers start at once."""
+"""Makes or migrates the tables of PostgreSQL, also when several servers start at once."""
 
 from __future__ import annotations
 

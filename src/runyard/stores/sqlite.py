@@ -12,6 +12,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
+from loguru import logger
+
 from runyard.domain import errors
 from runyard.domain.events import StoredEvent
 from runyard.stores import schema, sqlite_errors
@@ -79,7 +81,10 @@ class SqliteStore:
 
     def _tell(self, told: Sequence[StoredEvent]) -> None:
         for hear in self._hearers:
-            hear(told)
+            try:
+                hear(told)
+            except Exception:
+                logger.exception("a subscriber of the store failed")
 
     def wake_others(self, topic: str) -> None:
         """There are none."""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from loguru import logger
-
 from runyard.domain import errors
 from runyard.domain.events import StoredEvent
 from runyard.stores import sqlite_errors
@@ -128,7 +126,7 @@ class Writer:
             else:
                 outcome.request.future.set_exception(outcome.error)
         if told:
-            self._tell(told)
+            self._hear(told)
         for request in again:
             self._write([request])
 
@@ -184,12 +182,6 @@ class Writer:
             connection.execute("ROLLBACK TO one")
         connection.execute("RELEASE one")
         return outcome
-
-    def _tell(self, told: Sequence[StoredEvent]) -> None:
-        try:
-            self._hear(told)
-        except Exception:
-            logger.exception("a subscriber of the store failed")
 
     def _connect(self) -> sqlite3.Connection:
         connection = connect(self._path)

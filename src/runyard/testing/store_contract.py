@@ -1,0 +1,26 @@
+"""The store contract: every promise of stores/base.py as a test.
+
+A store's test file inherits `StoreContract` and gives a fixture `store` with an open, empty store.
+"""
+
+from __future__ import annotations
+
+from runyard.testing.store_contract_attempts import AttemptContract
+from runyard.testing.store_contract_events import EventContract
+from runyard.testing.store_contract_jobs import JobContract
+from runyard.testing.store_contract_lists import ListContract
+from runyard.testing.store_contract_machines import MachineContract
+from runyard.testing.store_contract_queue import QueueContract
+from runyard.testing.store_contract_writes import WriteContract
+
+
+class StoreContract(
+    WriteContract,
+    JobContract,
+    ListContract,
+    EventContract,
+    QueueContract,
+    AttemptContract,
+    MachineContract,
+):
+    """All of it."""

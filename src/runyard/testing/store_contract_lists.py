@@ -1,0 +1,100 @@
+"""Lists of jobs: newest first, filters, pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from runyard.domain import errors
+from runyard.domain.job import ArrayPlace, JobType
+from runyard.domain.states import JobStatus
+from runyard.stores.base import JobFilter, Store
+from runyard.testing.store_samples import START, new_job, scheduling, submit
+
+
+def _names(store: Store, chosen: JobFilter) -> list[str]:
+    with store.read() as reader:
+        page = reader.jobs(chosen)
+    assert page.total == len(page.jobs)
+    return [job.spec.name for job in page.jobs]
+
+
+class ListContract:
+    def test_newest_first_in_pages(self, store: Store) -> None:
+        jobs = submit(store, *(new_job() for _ in range(7)))
+        newest = [job.id for job in reversed(jobs)]
+        seen: list[int] = []
+        cursor = None
+        with store.read() as reader:
+            for size in (3, 3, 1):
+                page = reader.jobs(JobFilter(), limit=3, cursor=cursor)
+                assert len(page.jobs) == size
+                assert page.total == 7
+                seen += [job.id for job in page.jobs]
+                cursor = page.next_cursor
+            assert cursor is None
+            assert seen == newest
+            assert reader.jobs(JobFilter(), limit=7).next_cursor is None
+
+    def test_a_cursor_stays_right_while_jobs_come_and_go(self, store: Store) -> None:
+        jobs = submit(store, *(new_job() for _ in range(6)))
+        with store.read() as reader:
+            first = reader.jobs(JobFilter(), limit=3)
+        submit(store, new_job())
+        store.write(lambda tx: tx.delete_job(first.jobs[-1].id))
+        with store.read() as reader:
+            second = reader.jobs(JobFilter(), limit=3, cursor=first.next_cursor)
+        assert [job.id for job in second.jobs] == [job.id for job in reversed(jobs[:3])]
+
+    def test_a_cursor_that_was_never_given(self, store: Store) -> None:
+        with store.read() as reader:
+            for cursor in ("x", "", "-1", "1;2", "9" * 40, "²"):
+                with pytest.raises(errors.BadRequest):
+                    reader.jobs(JobFilter(), cursor=cursor)
+
+    def test_by_status_type_owner_time_and_array(self, store: Store) -> None:
+        jobs = submit(
+            store,
+            new_job(name="a", owner="anna", submitted_at=START),
+            new_job(name="b", owner="bert", job_type=JobType.PIPELINE, submitted_at=START + 1),
+            new_job(name="c", owner="anna", submitted_at=START + 2, array=ArrayPlace("arr", 0)),
+        )
+        store.write(lambda tx: tx.apply(scheduling(jobs[0])))
+        assert _names(store, JobFilter()) == ["c", "b", "a"]
+        assert _names(store, JobFilter(statuses=(JobStatus.SCHEDULED,))) == ["a"]
+        both = (JobStatus.SCHEDULED, JobStatus.PENDING)
+        assert _names(store, JobFilter(statuses=both)) == ["c", "b", "a"]
+        assert _names(store, JobFilter(statuses=(JobStatus.FAILED,))) == []
+        assert _names(store, JobFilter(owners=("anna",))) == ["c", "a"]
+        assert _names(store, JobFilter(owners=("anna", "bert"))) == ["c", "b", "a"]
+        assert _names(store, JobFilter(job_types=("pipeline",))) == ["b"]
+        assert _names(store, JobFilter(since=START + 1)) == ["c", "b"]
+        assert _names(store, JobFilter(array_id="arr")) == ["c"]
+        pending = (JobStatus.PENDING,)
+        assert _names(store, JobFilter(owners=("anna",), statuses=pending)) == ["c"]
+
+    def test_by_labels_all_of_them(self, store: Store) -> None:
+        submit(
+            store,
+            new_job(name="a", labels={"team": "x", "gpu": "yes"}),
+            new_job(name="b", labels={"team": "x"}),
+            new_job(name="c", labels={"team": "xy"}),
+        )
+        assert _names(store, JobFilter(labels={"team": "x"})) == ["b", "a"]
+        assert _names(store, JobFilter(labels={"team": "x", "gpu": "yes"})) == ["a"]
+        assert _names(store, JobFilter(labels={"other": "x"})) == []
+
+    def test_by_text_in_name_description_or_id(self, store: Store) -> None:
+        [first, *_] = submit(
+            store,
+            new_job(name="ResNet50"),
+            new_job(name="plain", description="tries the resnet again"),
+            new_job(name="100%_sure"),
+            new_job(name="训练 one"),
+        )
+        assert _names(store, JobFilter(text="resnet")) == ["plain", "ResNet50"]
+        assert _names(store, JobFilter(text="训练")) == ["训练 one"]
+        # Signs that mean something to LIKE mean only themselves.
+        assert _names(store, JobFilter(text="%_")) == ["100%_sure"]
+        assert _names(store, JobFilter(text="e_N")) == []
+        assert _names(store, JobFilter(text="\\")) == []
+        assert _names(store, JobFilter(text=first.ref)) == ["ResNet50"]
