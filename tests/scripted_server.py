@@ -36,8 +36,8 @@ Answer = Any | Callable[[Asked], Any]
 
 
 class ScriptedServer:
-    """`on(method, path, *answers)`: answers are given in turn, the last one again and again. Each is
-    a JSON value, a Reply, bytes, DROP, or a function of what was asked that returns one of these."""
+    """`on(method, path, *answers)`: given in turn, the last one again and again. Each answer is
+    a JSON value, a Reply, DROP, or a function of what was asked that returns one of these."""
 
     def __init__(self, port: int = 0) -> None:
         self.asked: list[Asked] = []
@@ -51,7 +51,7 @@ class ScriptedServer:
         self._thread.start()
 
     def on(self, method: str, path: str, *answers: Answer) -> None:
-        full = path if path.startswith("/api") or path.startswith("/readyz") else BASE + path
+        full = path if path.startswith(("/api", "/readyz")) else BASE + path
         self._rules.insert(0, (method, re.compile(full + r"\Z"), list(answers)))
 
     def requests(self, method: str, path: str) -> list[Asked]:
@@ -77,7 +77,7 @@ class ScriptedServer:
         self._thread.join(5)
 
 
-def problem(status: int, code: str, message: str, **params: Any) -> Reply:
+def problem(status: int, code: str, message: str, /, **params: Any) -> Reply:
     body = {"code": code, "message": message, "params": params, "request_id": "req-1"}
     return Reply(status, body)
 

@@ -60,7 +60,7 @@ def number(value: Any) -> str:
 
 def gigabytes(value: Any) -> str:
     amount = float(value)
-    return f"{number(amount * 1024)}MB" if 0 < amount < 1 else f"{number(amount)}GB"
+    return f"{amount * 1024:.0f}MB" if 0 < amount < 1 else f"{number(round(amount, 1))}GB"
 
 
 def size(count: float) -> str:

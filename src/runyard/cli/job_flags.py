@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import uuid
 from typing import Any
 
@@ -69,7 +70,8 @@ def jobs(args: argparse.Namespace) -> list[dict[str, Any]]:
         raise Complaint(f"{args.file} holds {len(found)} jobs: a command cannot be given as well.")
     merged = [_merged(job, given) for job in found]
     for job in merged:
-        if not job.get("command"):
+        # Of a file the server judges: it knows which misspelt field was meant to be the command.
+        if not job.get("command") and not args.file:
             raise Complaint(
                 "There is no command to run.",
                 hint="Give one after --, as in: runyard run -- python train.py",
@@ -202,18 +204,17 @@ def _value(text: str) -> Any:
     """A number or truth value where it is one, so that readers of RUNYARD_PARAMS get the type."""
     if text in ("true", "false"):
         return text == "true"
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        # 007 and 1_000 are texts; so is anything a number would not print back the same way.
-        return number if str(number) == text or (kind is float and _plain_float(text)) else text
+    # 007, 1_000 and nan are texts: JSON has no way to write them as numbers.
+    if re.fullmatch(r"-?(0|[1-9]\d*)", text):
+        return int(text)
+    if re.fullmatch(r"-?(\d+\.\d*|\.\d+|\d+)([eE][-+]?\d+)?", text) and not _leading_zero(text):
+        return float(text)
     return text
 
 
-def _plain_float(text: str) -> bool:
-    return text.lower() not in ("nan", "inf", "-inf", "infinity", "-infinity") and "_" not in text
+def _leading_zero(text: str) -> bool:
+    digits = text.lstrip("-")
+    return len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
 
 
 def _dependency(word: str) -> str | dict[str, str]:

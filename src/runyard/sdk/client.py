@@ -186,8 +186,8 @@ class Client:
                 return job
             if deadline is not None and time.monotonic() >= deadline:
                 raise errors.WaitTimeout(
-                    f"Job {job_id} is still {job.status} after {timeout:g} s.",
-                    params={"job": str(job_id), "status": job.status, "seconds": timeout},
+                    f"Job {job_id} is still {job.status} after {round(timeout or 0, 1):g} s.",
+                    params={"job": str(job_id), "status": job.status, "seconds": round(timeout or 0, 1)},
                 )
 
     def wait_once(self, job_id: str | int, seconds: float) -> Job:
@@ -227,7 +227,8 @@ class Client:
         rank: int | None = None,
         attempt: int | None = None,
     ) -> list[str]:
-        """Lines of the log, progress bars folded to their last state. Lines count from 0."""
+        """Lines of the log (the last 100 by default), progress bars folded to their last state.
+        Lines count from 0."""
         query = {"from": start} if start is not None else {}
         query.update(_given(tail=tail, limit=limit, grep=grep, rank=rank, attempt=attempt))
         return [str(line) for line in self._ask(_job(job_id) + "/logs", query)["logs"]]
@@ -240,12 +241,23 @@ class Client:
         length: int | None = None,
         rank: int | None = None,
         attempt: int | None = None,
-        timeout: float | None = None,
     ) -> bytes:
-        """The log exactly as it was written."""
+        """The log exactly as it was written; a line tells where bytes were dropped at the cap."""
+        return self.log_part(job_id, offset=offset, length=length, rank=rank, attempt=attempt)[0]
+
+    def log_part(
+        self,
+        job_id: str | int,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        rank: int | None = None,
+        attempt: int | None = None,
+    ) -> tuple[bytes, int]:
+        """Bytes of the log, and how many it has in all by now."""
         query = _given(raw="true", offset=offset, length=length, rank=rank, attempt=attempt)
-        path = BASE + _job(job_id) + "/logs"
-        return self._connection.request("GET", path, query=query, timeout_s=timeout).data
+        reply = self._connection.request("GET", f"{BASE}{_job(job_id)}/logs", query=query)
+        return reply.data, int(reply.headers.get("X-Log-Size") or offset + len(reply.data))
 
     def follow_logs(
         self,
@@ -371,7 +383,11 @@ def _job(job_id: str | int) -> str:
 
 
 def _given(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value not in (None, [], "")}
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and value != [] and value != ""
+    }
 
 
 def _rows(answer: Any) -> list[dict[str, Any]]:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 PATIENCE_S = 120.0  # how long a server may be away before following is given up
 _SHORTEST_S = 0.02
 _LONGEST_S = 0.5
-_CHUNK = 1 << 20
 _LONG_POLL_S = 20.0
+_CHUNK = 1 << 20
 
 T = TypeVar("T")
 
@@ -47,55 +47,44 @@ class Follower:
 
     def follow(self, job: Job, *, attempt: int = 1) -> None:
         """Until the job has ended; ServerUnreachable when the server stays away too long."""
-        pause_s = _SHORTEST_S
+        pause_s = 0.0
         while True:
-            job.data = self._patiently(lambda: self._client.get(job.id))
-            newest = job.attempt or {}
-            if int(newest.get("number") or 0) >= attempt:
+            self._look(job, pause_s)
+            if int((job.attempt or {}).get("number") or 0) >= attempt:
                 self._follow_attempt(job, attempt)
-                attempt, pause_s = attempt + 1, _SHORTEST_S
+                attempt, pause_s = attempt + 1, 0.0
                 continue
             if job.ended:
                 return
             self._view.waiting(job)
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.3, _LONGEST_S)
+            pause_s = _slower(pause_s)
 
     def wait(self, job: Job) -> None:
         """Until the job has ended, whatever happens to the server meanwhile."""
         while not job.ended:
-            job.data = self._patiently(lambda: self._client.wait_once(job.id, _LONG_POLL_S)).data
+            self._look(job, _LONG_POLL_S)
+
+    def _look(self, job: Job, seconds: float) -> None:
+        """The job as it is after `seconds`, or at once when it has ended."""
+        job.data = self._patiently(lambda: self._client.wait_once(job.id, seconds)).data
 
     def _follow_attempt(self, job: Job, number: int) -> None:
-        offset, pause_s = 0, _SHORTEST_S
+        copy, pause_s = _LogCopy(self._client, job.id, number), 0.0
         while True:
             over = self._attempt_over(job, number)
-            offset, came = self._copy_log(job, number, offset)
+            came = False
+            while data := self._patiently(copy.more):
+                self._view.log(data)
+                came = True
             if over:  # known before the last bytes were read, so none can have come since
                 break
-            pause_s = _SHORTEST_S if came else min(pause_s * 1.3, _LONGEST_S)
-            time.sleep(pause_s)
-            job.data = self._patiently(lambda: self._client.get(job.id))
+            pause_s = _SHORTEST_S if came else _slower(pause_s)
+            self._look(job, pause_s)
         if not job.ended:
             attempts = self._patiently(lambda: self._client.attempts(job.id))
             ended = next((row for row in attempts if row.get("number") == number), None)
             if ended is not None:
                 self._view.attempt_ended(job, ended)
-
-    def _copy_log(self, job: Job, number: int, offset: int) -> tuple[int, bool]:
-        came = False
-        while True:
-            data = self._patiently(lambda at=offset: self._log_bytes(job.id, number, at))  # type: ignore[misc]
-            if not data:
-                return offset, came
-            self._view.log(data)
-            offset, came = offset + len(data), True
-
-    def _log_bytes(self, job_id: str, number: int, offset: int) -> bytes:
-        try:
-            return self._client.log_bytes(job_id, attempt=number, offset=offset, length=_CHUNK)
-        except errors.NotFound:
-            return b""  # not a byte was written yet
 
     @staticmethod
     def _attempt_over(job: Job, number: int) -> bool:
@@ -120,3 +109,42 @@ class Follower:
             if lost_at is not None:
                 self._view.server_back()
             return answer
+
+
+class _LogCopy:
+    """An attempt's log, byte by byte from its beginning.
+
+    Only bytes known to be there are asked for: where some were dropped the answer holds a line
+    that says so instead, and what was asked for, not what came, tells where to go on.
+    """
+
+    def __init__(self, client: Client, job_id: str, number: int) -> None:
+        self._client = client
+        self._job_id = job_id
+        self._number = number
+        self._offset = 0
+        self._size = 0
+
+    def more(self) -> bytes:
+        """What was written since, b"" when nothing was. May be called again after it raised."""
+        if self._offset >= self._size:
+            self._ask(0)
+        length = min(self._size - self._offset, _CHUNK)
+        if length <= 0:
+            return b""
+        data = self._ask(length)
+        self._offset += length
+        return data
+
+    def _ask(self, length: int) -> bytes:
+        try:
+            data, self._size = self._client.log_part(
+                self._job_id, offset=self._offset, length=length, attempt=self._number
+            )
+        except errors.NotFound:
+            return b""  # the attempt has no log yet
+        return data
+
+
+def _slower(pause_s: float) -> float:
+    return min(max(pause_s * 1.3, _SHORTEST_S), _LONGEST_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ _BROKEN = (OSError, http.client.HTTPException, errors.ServerUnreachable, errors.
 
 
 def lines(connection: Connection, path: str, query: Mapping[str, Any]) -> Iterator[str]:
-    """Until the server says that the log has ended."""
+    """Until the server says that the job has ended; each line exactly once."""
     last_id: str | None = None
     lost_at: float | None = None
     while True:
@@ -34,6 +35,8 @@ def lines(connection: Connection, path: str, query: Mapping[str, Any]) -> Iterat
                         return
                     if kind == "message":
                         yield data
+                    elif kind == "gap":
+                        yield str(json.loads(data).get("text", ""))
         except _BROKEN:
             lost_at = lost_at or time.monotonic()
             if time.monotonic() - lost_at > PATIENCE_S:

@@ -1,9 +1,9 @@
 """A scripted server and a client of it."""
 
 import pytest
-from scripted_server import ScriptedServer
 
 from runyard import Client
+from scripted_server import ScriptedServer
 
 
 @pytest.fixture

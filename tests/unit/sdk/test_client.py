@@ -3,9 +3,9 @@
 import time
 
 import pytest
-from scripted_server import Reply, problem
 
 import runyard
+from scripted_server import Reply, problem
 
 JOB = {"job_id": "job-abc123", "name": "n", "status": "running", "progress": 12.5}
 
@@ -68,7 +68,10 @@ def test_wait_has_a_limit(server, client):
         ({"status": "completed", "attempt": {"exit_code": 0}}, 0),
         ({"status": "failed", "attempt": {"exit_code": 7}}, 7),
         ({"status": "failed", "attempt": {"exit_code": None, "signal": 11}}, 139),
-        ({"status": "failed", "attempt": {"exit_code": None, "signal": 15, "end": "timed_out"}}, 124),
+        (
+            {"status": "failed", "attempt": {"exit_code": None, "signal": 15, "end": "timed_out"}},
+            124,
+        ),
         ({"status": "failed", "attempt": {"exit_code": 0}}, 1),
         ({"status": "failed", "attempt": None}, 1),
         ({"status": "cancelled", "attempt": {"exit_code": 0}}, 143),
@@ -79,7 +82,9 @@ def test_exit_code_as_a_shell_would_tell_it(client, data, code):
 
 
 def test_cancel_says_how_long_it_waits(server, client):
-    server.on("POST", "/jobs/job-abc123/cancel", {"status": "cancelled", "receipt": {"seconds": 1}})
+    server.on(
+        "POST", "/jobs/job-abc123/cancel", {"status": "cancelled", "receipt": {"seconds": 1}}
+    )
     answer = client.cancel("job-abc123", wait=2.5)
     assert answer["status"] == "cancelled"
     assert server.asked[0].query == {"wait": ["2.5"]}

@@ -4,10 +4,10 @@ import threading
 import time
 
 import pytest
-from scripted_server import DROP, problem
 
 import runyard
 from runyard.sdk import errors
+from scripted_server import DROP, problem
 
 JOB = {"job_id": "job-abc123", "status": "pending", "submitted_at": "2026-01-01T00:00:00Z"}
 
@@ -94,7 +94,9 @@ def test_a_bad_address_is_named(url):
 
 
 def test_a_problem_becomes_its_exception(server, client):
-    server.on("GET", "/jobs/job-no", problem(404, "job_not_found", "There is no job.", job="job-no"))
+    server.on(
+        "GET", "/jobs/job-no", problem(404, "job_not_found", "There is no job.", job="job-no")
+    )
     with pytest.raises(runyard.JobNotFound) as missing:
         client.get("job-no")
     assert missing.value.error_code == "job_not_found"

@@ -31,7 +31,16 @@ def test_importing_the_package_imports_nothing_else():
 
 
 def test_the_client_imports_the_standard_library_only():
-    third_party = {"pydantic", "yaml", "rich", "fastapi", "sqlalchemy", "psutil", "orjson", "typer"}
+    third_party = {
+        "pydantic",
+        "yaml",
+        "rich",
+        "fastapi",
+        "sqlalchemy",
+        "psutil",
+        "orjson",
+        "typer",
+    }
     found = _modules_after("import runyard\nrunyard.Client('http://127.0.0.1:1', 'k')")
     assert not third_party & {name.split(".")[0] for name in found}
     assert not {name for name in found if name.startswith(("runyard.engine", "runyard.wire"))}

@@ -24,24 +24,18 @@ def run(args: argparse.Namespace) -> int:
         return 0
     job = client.get(args.job)
     print(tables.bold(f"{job['job_id']}  {formatting.clean(str(job.get('name') or ''))}"))
-    tables.print_card(_ended(job, told) if job.get("status") in ENDED else _waiting(job, told))
-    lines = told.get("lines") or told.get("log") or []
+    tables.print_card(_ended(job) if job.get("status") in ENDED else _waiting(job))
+    lines = told.get("log_tail") or []
     if lines:
         print()
         print(tables.dim(wording.say("last_lines")))
         for line in lines:
-            print("  " + formatting.clean(_line(line)))
+            print("  " + formatting.clean(str(line)))
     return 0
 
 
-def _line(line: Any) -> str:
-    return (
-        str(line.get("text") or line.get("line") or line) if isinstance(line, dict) else str(line)
-    )
-
-
-def _waiting(job: dict[str, Any], told: dict[str, Any]) -> list[tuple[str, str]]:
-    wait = job.get("wait") or told.get("wait") or {}
+def _waiting(job: dict[str, Any]) -> list[tuple[str, str]]:
+    wait = job.get("wait") or {}
     return [
         ("status", wording.status(str(job.get("status")))),
         ("why", job_rows.why(job)),
@@ -57,10 +51,10 @@ def _waiting(job: dict[str, Any], told: dict[str, Any]) -> list[tuple[str, str]]
     ]
 
 
-def _ended(job: dict[str, Any], told: dict[str, Any]) -> list[tuple[str, str]]:
+def _ended(job: dict[str, Any]) -> list[tuple[str, str]]:
     attempt = job.get("attempt") or {}
     exit_text = how_ended(attempt) if attempt else ""
-    diagnosis = job.get("diagnosis") or told.get("diagnosis") or {}
+    diagnosis = job.get("diagnosis") or {}
     return [
         ("status", wording.status(str(job.get("status")))),
         ("why", wording.reason(job.get("reason"))),

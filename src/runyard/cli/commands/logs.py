@@ -7,9 +7,14 @@ import sys
 
 from runyard.cli import exit_codes, options, tables, wording
 from runyard.cli.complaints import Complaint
+from runyard.sdk.client import Client
+
+_CHUNK = 1 << 20
+_MOST = 100_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "Without -n, --from, --limit or --grep: every byte as it was written."
     parser.add_argument("job", metavar="JOB")
     parser.add_argument(
         "-f", "--follow", action="store_true", help="go on until the job has ended"
@@ -20,64 +25,69 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grep", metavar="TEXT", help="only lines with this")
     parser.add_argument("--rank", type=int)
     parser.add_argument("--attempt", type=int, help="default: the newest")
-    parser.add_argument("--raw", action="store_true", help="every byte as it was written")
     options.add_read(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     client = options.client(args)
-    chosen = {"rank": args.rank, "attempt": args.attempt}
     if args.follow:
         if args.json:
             raise Complaint("--follow and --json cannot be used together.")
-        return _follow(args)
-    if args.raw:
-        return _raw(args)
-    tail = args.tail if args.tail is not None or args.start is not None else None
+        return _follow(args, client)
+    chosen = (args.tail, args.start, args.limit, args.grep)
+    if not args.json and all(value is None for value in chosen):
+        return _whole(args, client)
+    start = 0 if args.json and args.tail is None and args.start is None else args.start
+    limit = _MOST if args.limit is None and start is not None else args.limit
+    tail = _MOST if args.grep and args.tail is None and start is None else args.tail
     lines = client.logs(
-        args.job, tail=tail, start=args.start, limit=args.limit, grep=args.grep, **chosen
+        args.job,
+        tail=tail,
+        start=start,
+        limit=limit,
+        grep=args.grep,
+        rank=args.rank,
+        attempt=args.attempt,
     )
     if args.json:
         tables.print_json({"logs": lines})
-        return 0
-    for line in lines:
-        sys.stdout.write(line + "\n")
-    if not lines and sys.stderr.isatty():
+    else:
+        sys.stdout.writelines(line + "\n" for line in lines)
+    return 0
+
+
+def _whole(args: argparse.Namespace, client: Client) -> int:
+    """Every byte as it was written."""
+    offset, size = 0, 0
+    while True:
+        data, size = client.log_part(
+            args.job, offset=offset, length=_CHUNK, rank=args.rank, attempt=args.attempt
+        )
+        sys.stdout.buffer.write(data)
+        offset += _CHUNK
+        if offset >= size:
+            break
+    if not size and sys.stderr.isatty():
         print(wording.say("no_log_yet", job=args.job), file=sys.stderr)
     return 0
 
 
-def _raw(args: argparse.Namespace) -> int:
-    client = options.client(args)
-    offset = 0
-    while True:
-        data = client.log_bytes(
-            args.job, offset=offset, length=1 << 20, rank=args.rank, attempt=args.attempt
-        )
-        if not data:
-            return 0
-        sys.stdout.buffer.write(data)
-        offset += len(data)
-
-
-def _follow(args: argparse.Namespace) -> int:
+def _follow(args: argparse.Namespace, client: Client) -> int:
     from runyard.cli.live_view import LiveView
     from runyard.sdk.follower import Follower
 
-    client = options.client(args)
     view = LiveView()
     job = client.job(args.job)
     try:
         if args.grep or args.tail is not None or args.rank is not None:
             chosen = {"rank": args.rank, "attempt": args.attempt}
             for line in client.follow_logs(job.id, tail=args.tail, grep=args.grep, **chosen):
-                view.log(f"{line}\n".encode("utf-8", "surrogateescape"))
+                view.log(f"{line}\n".encode("utf-8", "replace"))
         else:
             newest = int((job.attempt or {}).get("number") or 1)
             Follower(client, view).follow(job, attempt=args.attempt or newest)
     except KeyboardInterrupt:
         view.left_running(job)
         return exit_codes.INTERRUPTED
-    if job.ended:
-        view.ended(job)
+    view.ended(job.refresh())
     return 0

@@ -26,21 +26,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _row(node: dict[str, Any]) -> list[str]:
-    capacity = node.get("capacity") or {}
     load = node.get("load") or {}
     busy = ", ".join(
         f"{name} {float(value):.0f}%" for name, value in load.items() if value is not None
     )
-    cores = capacity.get("cpu_cores", node.get("cpu_cores"))
-    memory = capacity.get("memory_gb", node.get("memory_gb"))
-    gpus = capacity.get("gpus", node.get("gpus"))
+    cores, memory = node.get("cpu_cores"), node.get("memory_gb")
     return [
         str(node.get("node_id")),
         str(node.get("name") or ""),
         "drained" if node.get("drained") else "ok",
         "-" if cores is None else formatting.number(cores),
         "-" if memory is None else formatting.gigabytes(memory),
-        "-" if gpus is None else str(len(gpus) if isinstance(gpus, list) else gpus),
+        str(node.get("gpu_count", "-")),
         busy or "-",
         formatting.age(node.get("heartbeat_at")),
     ]

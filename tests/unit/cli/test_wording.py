@@ -1,0 +1,97 @@
+"""Every code is worded in both languages, and no wording falls over what a server may send."""
+
+import string
+
+import pytest
+
+from runyard.cli import wording
+from runyard.cli.words import en, zh
+from runyard.domain import errors, reasons
+
+REASONS = sorted(
+    value for name, value in vars(reasons).items() if name.isupper() and isinstance(value, str)
+)
+
+
+def _codes(kind):
+    return {kind.code} | {code for child in kind.__subclasses__() for code in _codes(child)}
+
+
+def _placeholders(template):
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name}
+
+
+@pytest.mark.parametrize("words", [en, zh])
+def test_every_reason_is_worded(words):
+    assert set(REASONS) - set(words.REASONS) == set()
+
+
+@pytest.mark.parametrize("words", [en, zh])
+def test_every_error_is_worded(words):
+    assert _codes(errors.RunyardError) - set(words.ERRORS) == set()
+
+
+@pytest.mark.parametrize("name", ["REASONS", "ERRORS", "MESSAGES", "WARNINGS", "NOUNS"])
+def test_both_languages_say_the_same_things(name):
+    assert set(getattr(en, name)) == set(getattr(zh, name))
+
+
+def test_both_languages_use_parameters_that_exist():
+    for code in en.MESSAGES:
+        assert _placeholders(en.MESSAGES[code]) == _placeholders(zh.MESSAGES[code]), code
+    for code in REASONS:
+        assert _placeholders(zh.REASONS[code]) <= _placeholders(en.REASONS[code]), code
+
+
+@pytest.mark.parametrize("code", [*REASONS, "code_of_a_newer_server"])
+@pytest.mark.parametrize("params", [{}, {"jobs": [], "gpus": None, "wanted": "x", "x": [1]}])
+def test_odd_parameters_are_no_trouble(code, params):
+    assert wording.reason({"code": code, "params": params})
+
+
+def test_amounts_are_told_with_their_units():
+    params = {"resource": "memory", "wanted": 64.0, "free": 3.5, "total": 16.0}
+    told = wording.reason({"code": "not_enough", "params": params})
+    assert told == "needs 64GB memory, 3.5GB of 16GB free"
+
+
+def test_holders_are_named():
+    holder = {"user": "ann", "pid": 71, "name": "python"}
+    gpus = [{"index": 0, "holder": holder}, {"index": 1, "server": "other"}]
+    told = wording.reason({"code": "gpus_held_elsewhere", "params": {"gpus": gpus}})
+    assert "GPU 0: ann, pid 71, python" in told
+    assert "GPU 1: another Runyard server" in told
+
+
+def test_the_last_reason_of_used_up_retries_is_told():
+    last = {"code": "exit_code", "params": {"code": 3}}
+    told = wording.reason({"code": "retries_used_up", "params": {"max_retries": 2, "last": last}})
+    assert "2 retries" in told
+    assert "exit code 3" in told
+
+
+@pytest.mark.parametrize(
+    ("environment", "language"),
+    [
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "en_US.UTF-8"}, "en"),
+        ({"LANG": "de_DE.UTF-8"}, "en"),
+        ({"LANG": "de_DE.UTF-8", "RUNYARD_LANG": "zh"}, "zh"),
+        ({}, "en"),
+    ],
+)
+def test_language(monkeypatch, environment, language):
+    for name in ("RUNYARD_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    wording.language.cache_clear()
+    assert wording.language() == language
+
+
+def test_chinese_reads_chinese(monkeypatch):
+    monkeypatch.setenv("RUNYARD_LANG", "zh")
+    wording.language.cache_clear()
+    assert wording.status("running") == "运行中"
+    assert "退出码 3" in wording.reason({"code": "exit_code", "params": {"code": 3}})
+    assert "job-x" in wording.error("job_not_found", {"job": "job-x"}, "There is no job job-x.")
