@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Mapping
 
 from loguru import logger
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runyard.api.auth import Auth
@@ -59,6 +60,8 @@ class Front:
             if started:
                 raise
             await problem(error, request_id)(scope, receive, send_with_id)
+        except ClientDisconnect:
+            pass
         except Exception:
             logger.exception("request {} {} {} failed", request_id, scope["method"], scope["path"])
             if not started:

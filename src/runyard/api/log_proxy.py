@@ -1,4 +1,4 @@
-"""Passes a request for a log on to the server that has it, and the answer back; no thread waits."""
+"""Passes a request for a log on to the server that has it, and brings the answer back."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+
 # Far more than a screen holds; a line of a million characters helps nobody in a list of lines.
 LONGEST_LINE = 16 * 1024
 
@@ -18,17 +20,14 @@ def shown(line: bytes, longest: int = LONGEST_LINE) -> str:
 
 
 def cut(line: bytes, longest: int = LONGEST_LINE, whole: int | None = None) -> str:
-    """`line` as text of at most about `longest` characters. `whole` is how many bytes the line has
-    in all when only its beginning was read."""
+    """`line` as text, of a long one the first `longest` bytes. `whole` is how many bytes it has in
+    all when only its beginning was read."""
     whole = len(line) if whole is None else whole
     if whole <= longest:
         return line.decode("utf-8", "replace")
-    # A cut inside a character must not add a mark of damage that is not in the log.
-    head = line[: longest + 4].decode("utf-8", "replace")[:longest]
-    dropped = whole - len(head.encode("utf-8", "replace"))
-    if dropped <= 0:
-        return head
-    return f"{head} [... {dropped} more bytes in this line]"
+    # A character that the cut would go through is left out, not shown as damage.
+    head, used = codecs.utf_8_decode(line[:longest], "replace", False)
+    return f"{head} [... {whole - used} more bytes in this line]"
 
 
 def gap_line(dropped: int) -> str:

@@ -47,6 +47,8 @@ class LineIndex:
         """How many newlines come before this byte, dropped ones included."""
         block = min(offset // BLOCK, len(self._counts) - 1)
         count, start = self._counts[block], block * BLOCK
+        if offset == start:
+            return count
         if block + 1 < len(self._counts):
             data = os.pread(handle, BLOCK, start)
             dropped = self._counts[block + 1] - count - data.count(b"\n")

@@ -80,7 +80,8 @@ def _problem(error: ErrorDetails, where: str) -> dict[str, str]:
     kind, context = error["type"], error.get("ctx", {})
     place = where + _dotted(error["loc"])
     code, words = _WORDS.get(kind, ("", ""))
-    if code:
+    ours = kind == "too_long" and not context  # a word that pydantic uses too
+    if code and not ours:
         return field(place, code, words.format_map(context))
     if kind != "wrong_type" and kind.endswith(("_type", "_parsing", "_from_float")):
         return field(place, "wrong_type", f"must be {_kind_of(kind)}")
