@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import importlib.util
 import os
 import secrets
 import shutil
@@ -12,8 +13,8 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import NoReturn
 
-import psycopg
 import pytest
 
 _TRIES = 5
@@ -97,6 +98,8 @@ class PostgresServer:
         return self._is_ready()
 
     def _is_ready(self) -> bool:
+        import psycopg  # an extra: without it these tests are skipped
+
         assert self._process is not None
         until = time.monotonic() + _READY_S
         while time.monotonic() < until and self._process.poll() is None:
@@ -117,16 +120,21 @@ def _free_port() -> int:
 
 
 def _programs() -> Path:
+    if importlib.util.find_spec("psycopg") is None:
+        _is_missing("psycopg is not installed (the extra 'postgres')")
     found = shutil.which("postgres")
     candidates = [str(Path(found).resolve().parent)] if found else []
     candidates += sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
     for candidate in candidates:
         if os.path.exists(os.path.join(candidate, "initdb")):
             return Path(candidate)
-    missing = "PostgreSQL is not installed"
+    _is_missing("PostgreSQL is not installed")
+
+
+def _is_missing(what: str) -> NoReturn:
     if os.environ.get("CI") == "true":
-        pytest.fail(missing)
-    pytest.skip(missing)
+        pytest.fail(what)
+    pytest.skip(what)
 
 
 def _new_server():
@@ -157,6 +165,8 @@ def own_postgres_server():
 @pytest.fixture
 def postgres_url(postgres_server):
     """The URL of a fresh, empty database."""
+    import psycopg
+
     name = f"test_{secrets.token_hex(6)}"
     with psycopg.connect(postgres_server.url + "/postgres", autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name}")

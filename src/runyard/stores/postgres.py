@@ -72,6 +72,8 @@ class PostgresStore:
             except _LostBeforeCommit as lost:
                 if not tries_left:
                     raise errors.Unavailable("The database went away.") from lost
+            except UnicodeEncodeError as error:
+                raise errors.BadRequest("Text that is not valid Unicode.") from error
             except psycopg.Error as error:
                 if not (tries_left and postgres_errors.worth_retrying(error)):
                     raise postgres_errors.domain_error(error) from error

@@ -124,7 +124,7 @@ class Writer:
             elif isinstance(outcome.error, sqlite3.Error):
                 again.append(outcome.request)
             else:
-                outcome.request.future.set_exception(outcome.error)
+                outcome.request.future.set_exception(self._as_told(outcome.error))
         if told:
             self._hear(told)
         for request in again:
@@ -139,14 +139,18 @@ class Writer:
             # A remembered shape may have been pruned.
             self._shape_cache.clear()
             self._write(group)
-        elif isinstance(error, sqlite3.Error | sqlite3.Warning):
-            told = sqlite_errors.domain_error(error, self._path)
-            told.__cause__ = error
-            group[0].future.set_exception(told)
-        elif isinstance(error, UnicodeEncodeError):
-            group[0].future.set_exception(errors.BadRequest("Text that is not valid Unicode."))
         else:
-            group[0].future.set_exception(error)
+            group[0].future.set_exception(self._as_told(error))
+
+    def _as_told(self, error: BaseException) -> BaseException:
+        if isinstance(error, sqlite3.Error | sqlite3.Warning):
+            told: errors.RunyardError = sqlite_errors.domain_error(error, self._path)
+        elif isinstance(error, UnicodeEncodeError):
+            told = errors.BadRequest("Text that is not valid Unicode.")
+        else:
+            return error
+        told.__cause__ = error
+        return told
 
     def _commit(self, group: Sequence[Request]) -> list[_Outcome]:
         connection = self._connection = self._connection or self._connect()
