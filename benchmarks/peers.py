@@ -20,6 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PLACES = HERE.parent / "build" / "peers"
 FROM_INDEX = {"huey": "huey", "hyperqueue": "hyperqueue", "ray": "ray[default]"}
+LIMIT_S = 180
 FROM_DEBIAN = {"tsp": "task-spooler"}
 
 
@@ -81,9 +82,18 @@ def finished_rate_of(name: str, count: int) -> float | None:
     if python is None or not script.exists():
         return None
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
-        done = subprocess.run(
-            [python, script, str(count)], cwd=folder, capture_output=True, text=True, check=False
-        )
+        try:
+            done = subprocess.run(
+                [python, script, str(count)],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=LIMIT_S,
+            )
+        except subprocess.TimeoutExpired:
+            print(f"  {name}: not done after {LIMIT_S} s")
+            return None
     if done.returncode != 0:
         print(f"  {name}: {done.stderr.strip().splitlines()[-1:]}")
         return None

@@ -6,45 +6,28 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-from huey import SqliteHuey
-
-huey = SqliteHuey(filename=os.path.abspath("huey.db"))
-
-
-@huey.task()
-def run(number: int) -> int:
-    code = subprocess.call(["true"])
-    with open("done", "ab", buffering=0) as done:
-        done.write(b".")
-    return code + 0 * number
+import huey_app
 
 
 def main(count: int) -> None:
-    open("done", "wb").close()
+    done = Path("done")
+    done.touch()
     consumer = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "huey.bin.huey_consumer",
-            "huey_rate.huey",
-            "-w",
-            "2",
-            "-k",
-            "process",
-        ],
-        env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.abspath(__file__))},
+        [sys.executable, "-m", "huey.bin.huey_consumer", "huey_app.huey", "-w2", "-kprocess"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        run(0)
-        while os.path.getsize("done") < 1:
+        huey_app.run()
+        while done.stat().st_size < 1:
             time.sleep(0.01)
         began = time.monotonic()
-        for number in range(count):
-            run(number)
-        while os.path.getsize("done") < count + 1:
+        for _ in range(count):
+            huey_app.run()
+        while done.stat().st_size < count + 1:
             time.sleep(0.005)
         print(count / (time.monotonic() - began))
     finally:
