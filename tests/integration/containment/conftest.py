@@ -1,0 +1,15 @@
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from keeper_yard import Yard
+
+
+@pytest.fixture
+def yard(tmp_path):
+    made = Yard(tmp_path)
+    yield made
+    made.close()
