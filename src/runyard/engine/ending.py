@@ -98,8 +98,13 @@ class Ender:
         self, tx: Transaction, job: Job, attempt: Attempt, end: End, verdict: Verdict, now: float
     ) -> JobStatus:
         status = job.status
+        started = end.started_at or attempt.started_at
+        if status is JobStatus.SCHEDULED and started is not None:
+            _run(tx, job, attempt, started)
+            status = JobStatus.RUNNING
         for step in verdict.through:
-            _pass_through(tx, job, attempt, status, step, end)
+            event = _event(events.JOB_CANCELLING, attempt, end)
+            tx.apply(states.move(job.id, status, step, event))
             status = step
         if verdict.to is JobStatus.COMPLETED:
             done = _Finish(JobStatus.COMPLETED, events.JOB_COMPLETED, None)
@@ -184,16 +189,6 @@ def _retry(
             not_before=due,
         )
     )
-
-
-def _pass_through(
-    tx: Transaction, job: Job, attempt: Attempt, status: JobStatus, step: JobStatus, end: End
-) -> None:
-    """Write a status the job was in without our having heard of it."""
-    if step is JobStatus.RUNNING:
-        _run(tx, job, attempt, end.started_at or attempt.started_at or end.ended_at)
-        return
-    tx.apply(states.move(job.id, status, step, _event(events.JOB_CANCELLING, attempt, end)))
 
 
 def _start(tx: Transaction, attempt_id: str, at: float) -> None:

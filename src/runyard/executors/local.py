@@ -223,12 +223,12 @@ def _news(told: dict[str, Any]) -> News | None:
     attempt_id = str(told["attempt_id"])
     at = float(told.get("at", time.time()))
     match told["kind"]:
-        case "job":
+        case "started":
             return News(attempt_id, NewsKind.STARTED, float(told.get("started_at", at)))
-        case "exit":
-            return News(attempt_id, NewsKind.ENDED, at, _end(told))
-        case "stuck":
-            return None
+        case "ended" if isinstance(told.get("exit"), dict):
+            return News(attempt_id, NewsKind.ENDED, at, _end(told["exit"]))
+        case "ended" | "lost":
+            return News(attempt_id, NewsKind.LOST_SIGHT, at)
     return None
 
 
