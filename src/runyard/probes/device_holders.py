@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
-_UVM = "/dev/nvidia-uvm"
+WATCHING_HANDLES = 3  # what NVML alone opens per device (driver 580); a CUDA context opens far more
 
 
 def is_alive(pid: int, proc: Path = PROC) -> bool:
@@ -39,34 +39,34 @@ def name_of(pid: int, proc: Path = PROC) -> str:
 
 
 def cuda_holders(minor: int, proc: Path = PROC) -> list[int]:
-    """Processes that can hold memory of GPU `minor`: they have it and the memory driver open.
-    Tools that only watch the GPU do not open the memory driver. Other people's processes show
-    their files to root only."""
+    """Processes that can hold memory of GPU `minor`. One that uses CUDA has the device open many
+    times, also in workers it forked; one that only watches (nvidia-smi, another server, ourselves)
+    a few times. Other people's processes show their files to root only."""
     device = f"/dev/nvidia{minor}"
-    found = []
-    for pid in _pids(proc):
-        files = _open_files(proc / str(pid) / "fd")
-        if device in files and _UVM in files:
-            found.append(pid)
-    return found
+    own = os.getpid()
+    watching = max(WATCHING_HANDLES, _times_open(proc / str(own) / "fd", device))
+    return [
+        pid
+        for pid in _pids(proc)
+        if pid != own and _times_open(proc / str(pid) / "fd", device) > watching
+    ]
 
 
 def _pids(proc: Path) -> Iterator[int]:
-    own = os.getpid()
     for entry in os.scandir(proc):
-        if entry.name.isdigit() and int(entry.name) != own:
+        if entry.name.isdigit():
             yield int(entry.name)
 
 
-def _open_files(folder: Path) -> set[str]:
-    files = set()
+def _times_open(folder: Path, device: str) -> int:
+    count = 0
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 try:
-                    files.add(os.readlink(entry.path))
+                    count += os.readlink(entry.path) == device
                 except OSError:
                     continue
     except OSError:
-        return set()
-    return files
+        return 0
+    return count

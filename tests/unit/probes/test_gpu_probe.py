@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -259,15 +260,17 @@ def fake_process(proc, pid, *files):
         (folder / str(number)).symlink_to(file)
 
 
-def test_holders_have_the_gpu_and_its_memory_driver_open(tmp_path):
-    uvm = "/dev/nvidia-uvm"
-    fake_process(tmp_path, 10, "/dev/nvidia0", uvm, "/dev/null")
-    fake_process(tmp_path, 11, "/dev/nvidia0", "/dev/nvidiactl")  # a tool that only watches
-    fake_process(tmp_path, 12, "/dev/nvidia1", uvm)
-    fake_process(tmp_path, os.getpid(), "/dev/nvidia0", uvm)
+def test_holders_have_the_gpu_open_more_often_than_those_who_watch(tmp_path):
+    fake_process(tmp_path, 10, *["/dev/nvidia0"] * 17, "/dev/nvidia-uvm", "/dev/null")
+    fake_process(tmp_path, 11, *["/dev/nvidia0"] * 3, "/dev/nvidia-uvm", "/dev/nvidiactl")
+    fake_process(tmp_path, 12, *["/dev/nvidia1"] * 17)
+    fake_process(tmp_path, os.getpid(), *["/dev/nvidia0"] * 20)
     (tmp_path / "10" / "fd" / "99").write_text("no link")
     (tmp_path / "13").mkdir()  # gone, or not ours to look into
     (tmp_path / "self").mkdir()
+    # we have it open twenty times ourselves, and only watch
+    assert device_holders.cuda_holders(0, tmp_path) == []
+    shutil.rmtree(tmp_path / str(os.getpid()))
     assert device_holders.cuda_holders(0, tmp_path) == [10]
     assert device_holders.cuda_holders(1, tmp_path) == [12]
 
