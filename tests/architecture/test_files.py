@@ -25,7 +25,6 @@ AGREED = {"queue_manager.py"}  # holds TrainingQueueManager, whose name users as
 MACHINE_PATHS = [
     "/" + "work/",
     "/" + "root/",
-    "/" + "home/",
     "/" + "opt/py" + "pi",
     "/" + "opt/wheels",
     ".py" + "env/",

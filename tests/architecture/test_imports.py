@@ -19,6 +19,7 @@ SHARED = {
     "runyard.executors.base",
     "runyard.probes.base",
     "runyard.executors.log_file",
+    "runyard.executors.log_search",
 }
 HEAVY = {
     "alembic",
