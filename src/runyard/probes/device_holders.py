@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
-WATCHING_HANDLES = 3  # what NVML alone opens per device (driver 580); a CUDA context opens far more
+WATCHING_HANDLES = 3  # what NVML alone opens per device (driver 580); CUDA opens far more
 
 
 def is_alive(pid: int, proc: Path = PROC) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from runyard.domain.resources import Gpu, GpuGrant, Request
 
@@ -12,6 +13,7 @@ WHOLE = 1000
 _WORD = re.compile(r"[a-z0-9]+")
 
 
+@lru_cache(maxsize=1024)
 def matches_type(wanted: str | None, name: str) -> bool:
     """Whether a GPU of this name is what `wanted` means: "RTX 4090", "rtx4090" and "4090" all mean
     an "NVIDIA GeForce RTX 4090"; "A10" does not mean an A100."""

@@ -63,15 +63,23 @@ def soonest(
 ) -> tuple[float, int, Fit] | None:
     """When the request fits if attempts end as expected: (time, how many ends that takes, how).
     The time is infinite when an attempt in the way has no expected end."""
+    best = Room().fit(machine, request)
+    if best is None:
+        return None
     attempts = sorted(
         room.used(machine.machine_id).attempts,
         key=lambda attempt: (ends_at(attempt, now), attempt.started_at or now),
     )
-    for ended in range(len(attempts) + 1):
-        fit = Room(attempts[ended:]).fit(machine, request)
-        if fit is not None:
-            return (ends_at(attempts[ended - 1], now) if ended else now, ended, fit)
-    return None
+    # what fits after some ends also fits after more of them
+    least, most = 0, len(attempts)
+    while least < most:
+        middle = (least + most) // 2
+        fit = Room(attempts[middle:]).fit(machine, request)
+        if fit is None:
+            least = middle + 1
+        else:
+            most, best = middle, fit
+    return (ends_at(attempts[most - 1], now) if most else now, most, best)
 
 
 def ends_at(attempt: AttemptView, now: float) -> float:
