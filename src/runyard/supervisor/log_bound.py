@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from runyard.supervisor import kernel, protocol
+from runyard.supervisor import kernel, log_count, protocol
 
 if TYPE_CHECKING:
     from runyard.supervisor.attempt import Attempt
@@ -28,6 +29,8 @@ def bound(attempt: Attempt) -> None:
     end = (info.st_size - cap // 2) // _BLOCK * _BLOCK
     if end <= start:
         return
+    with contextlib.suppress(OSError):  # a full disk must not keep the log from shrinking
+        log_count.count_before_drop(fd, f"{attempt.folder}/{protocol.LOG}", end)
     try:
         if kernel.punch_hole(fd, start, end):
             attempt.journal.append("log_hole", {"start": start, "end": end})
