@@ -21,7 +21,7 @@ from rich.text import Text
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "terminal.svg"
 RUNYARD = Path(sys.executable).parent / "runyard"
-WIDTH = 100
+WIDTH = 110
 
 TRAINING = """\
 import sys, time
