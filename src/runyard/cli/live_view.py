@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
+import os
 import time
 from typing import Any
 
@@ -18,17 +18,16 @@ class LiveView(View):
         self._line_shown = False
         self._told = ""
         self._at_line_start = True
+        self._closed = False
 
     def submitted(self, job: Job) -> None:
         self.say(wording.say("submitted", job=job.id))
 
     def waiting(self, job: Job) -> None:
         text = waiting_line(job.data)
-        if sys.stderr.isatty():
-            width = _width()
+        if os.isatty(2):
             spinner = "|/-\\"[int(time.monotonic() * 8) % 4]
-            sys.stderr.write(f"\r\x1b[K{spinner} {formatting.cut(text, width - 3)}")
-            sys.stderr.flush()
+            self._show(f"\r\x1b[K{spinner} {formatting.cut(text, _width() - 3)}")
             self._line_shown = True
         elif text != self._told:
             self.say(text)
@@ -36,8 +35,8 @@ class LiveView(View):
 
     def log(self, data: bytes) -> None:
         self._clear()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        if not self._closed:
+            _write(1, data)
         self._at_line_start = data.endswith(b"\n")
 
     def attempt_ended(self, job: Job, attempt: dict[str, Any]) -> None:
@@ -86,20 +85,33 @@ class LiveView(View):
         """The last line: how it ended, after how long, and why."""
         self.say(ended_line(job.data))
 
+    def close(self) -> None:
+        self._closed = True
+
     def say(self, text: str) -> None:
         """One line on stderr. A terminal that went away is no reason to fail."""
         self._clear()
-        if not self._at_line_start and sys.stdout.isatty() and sys.stderr.isatty():
+        if not self._at_line_start and os.isatty(1) and os.isatty(2):
             text = "\n" + text
         self._at_line_start = True
-        with contextlib.suppress(OSError):
-            print(text, file=sys.stderr, flush=True)
+        self._show(text + "\n")
 
     def _clear(self) -> None:
         if self._line_shown:
             self._line_shown = False
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            self._show("\r\x1b[K")
+
+    def _show(self, text: str) -> None:
+        if not self._closed:
+            with contextlib.suppress(OSError):
+                _write(2, text.encode("utf-8", "replace"))
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """Unbuffered: a thread that is left behind must not hold a lock of sys.stdout at the exit."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def waiting_line(data: dict[str, Any]) -> str:

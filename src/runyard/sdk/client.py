@@ -187,7 +187,11 @@ class Client:
             if deadline is not None and time.monotonic() >= deadline:
                 raise errors.WaitTimeout(
                     f"Job {job_id} is still {job.status} after {round(timeout or 0, 1):g} s.",
-                    params={"job": str(job_id), "status": job.status, "seconds": round(timeout or 0, 1)},
+                    params={
+                        "job": str(job_id),
+                        "status": job.status,
+                        "seconds": round(timeout or 0, 1),
+                    },
                 )
 
     def wait_once(self, job_id: str | int, seconds: float) -> Job:

@@ -5,10 +5,12 @@ Only what may safely be asked twice is asked again after a dropped connection.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import select
 import socket
+import sys
 import threading
 import time
 import weakref
@@ -106,9 +108,12 @@ class Connection:
             kept.link.close()
 
     def close(self) -> None:
-        """Close the connections of every thread."""
+        """Close this thread's connection, and end what other threads are waiting for on theirs."""
+        self.drop()
         for kept in list(self._all):
-            kept.link.close()
+            if kept.link.sock is not None:
+                with contextlib.suppress(OSError):
+                    kept.link.sock.shutdown(socket.SHUT_RDWR)
 
     def _prepared(
         self,
@@ -190,7 +195,9 @@ class _Kept:
         self.link = link
 
     def __del__(self) -> None:
-        self.link.close()
+        # At the end of the process a thread may still be reading: then nobody may wait for it.
+        if not sys.is_finalizing():
+            self.link.close()
 
 
 class Stream:

@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 
 class View:
-    """What is told while a job is run or followed. Here every call does nothing."""
+    """What is told while a job is run or followed; calls come from several threads. Here every
+    call does nothing."""
 
     def submitted(self, job: Job) -> None: ...
     def waiting(self, job: Job) -> None: ...
@@ -37,6 +38,8 @@ class View:
     def unreachable(self, job: Job) -> None: ...
     def unproven(self, job: Job) -> None: ...
     def gone(self, job: Job) -> None: ...
+    def close(self) -> None:
+        """Nothing more may be shown: the process is about to end."""
 
 
 class Follower:

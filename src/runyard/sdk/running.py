@@ -1,136 +1,132 @@
 """`run`: submit, follow, and end the job when this process is told to end.
 
 SIGINT and SIGTERM cancel the job and wait, for a bounded time, until it is proven gone; a second
-one kills it without grace. SIGHUP and a lost server leave it running.
+one kills it without grace, a third one leaves at once. SIGHUP and a lost server leave it running.
 """
 
 from __future__ import annotations
 
 import contextlib
+import queue
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from runyard.sdk import errors
+from runyard.sdk.cancelling import BEYOND_GRACE_S, DEFAULT_GRACE_S, Outcome, cancel
 from runyard.sdk.follower import Follower, View
-from runyard.sdk.job import ENDED, Job
+from runyard.sdk.job import Job
 
 if TYPE_CHECKING:
     from runyard.sdk.client import Client
 
-_ANSWER_S = 4.0  # a server that is there answers a cancel within this
-_TRIES = 3
-_BEYOND_GRACE_S = 10.0
-_DEFAULT_GRACE_S = 40.0
+_LAST_LINES_S = 2.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Interrupted(BaseException):
-    """A signal came. Not an Exception, so that nothing on the way mistakes it for a failure."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
 class Session:
-    """One job, run as if it ran in this terminal."""
+    """One job, run as if it ran in this terminal.
+
+    Everything that can block is done by threads; the one that called `run` only waits for news.
+    So a signal is never lost, and none can interrupt anything halfway.
+    """
 
     def __init__(self, client: Client, view: View) -> None:
         self._client = client
         self._view = view
-        self._may_raise = False
-        self._waiting: int | None = None
+        self._news: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self.signal: int | None = None  # the one that ended it
         self.job = Job(client, {})
 
     def run(self, fields: Mapping[str, Any], *, idempotency_key: str | None = None) -> int:
         """Submit and follow to the end; the exit code this process should end with."""
-        with self._signals_caught():
-            job = self._client.submit(fields, idempotency_key=idempotency_key)
-            self.job = job
-            self._view.submitted(job)
-            with _Lease(self._client, job, fields.get("lease_s")):
-                return self._followed(job)
+        with self._signals_noted():
+            self.job = self._client.submit(fields, idempotency_key=idempotency_key)
+            self._view.submitted(self.job)
+            with _Lease(self._client, self.job, fields.get("lease_s")):
+                return self._followed(self.job)
 
     def _followed(self, job: Job) -> int:
-        try:
-            with self._raising():
-                Follower(self._client, self._view).follow(job)
-            return job.exit_code
-        except Interrupted as interrupted:
-            self.signal = interrupted.number
-            if interrupted.number == signal.SIGHUP:
+        follower = Follower(self._client, self._view)
+        self._begin("followed", lambda: follower.follow(job))
+        kind, value = self._news.get()
+        if kind == "signal":
+            self.signal = int(value)
+            if self.signal == signal.SIGHUP:
                 self._view.left_running(job)
             else:
-                self._cancel(job, interrupted.number)
-            return 128 + interrupted.number
-        except (errors.ServerUnreachable, BrokenPipeError):
+                self._cancel(job, self.signal)
+            self._view.close()
+            return 128 + self.signal
+        if value is None:
+            return job.exit_code
+        if isinstance(value, (errors.ServerUnreachable, BrokenPipeError)):
             self._view.left_running(job)
-            raise
-        except BaseException:
+        else:
             # Whatever ends this client in an unforeseen way ends what it was running as well.
             self._cancel(job, signal.SIGTERM)
-            raise
+        raise value
 
     def _cancel(self, job: Job, number: int) -> None:
         grace_s = job.data.get("grace_s")
-        patience_s = (_DEFAULT_GRACE_S if grace_s is None else float(grace_s)) + _BEYOND_GRACE_S
-        try:
-            with self._raising():
-                self._view.cancelling(job, signal.Signals(number).name)
-                self._end(job, patience_s, force=False)
-        except Interrupted:
-            try:
-                with self._raising():
-                    self._view.killing(job)
-                    self._end(job, _BEYOND_GRACE_S, force=True)
-            except Interrupted:
-                self._view.unproven(job)
+        patience_s = (DEFAULT_GRACE_S if grace_s is None else float(grace_s)) + BEYOND_GRACE_S
+        self._view.cancelling(job, signal.Signals(number).name)
+        outcome = self._ended(job, patience_s, force=False)
+        if outcome is None:
+            self._view.killing(job)
+            outcome = self._ended(job, BEYOND_GRACE_S, force=True)
+        self._tell(job, outcome or Outcome("unproven"))
 
-    def _end(self, job: Job, patience_s: float, *, force: bool) -> None:
-        """Ask for the end, then wait for the proof."""
-        deadline = time.monotonic() + patience_s
-        ask = self._client.force_kill if force else self._client.cancel
-        for pause_s in [0.3] * (_TRIES - 1) + [0.0]:
-            try:
-                job.data.update(ask(job.id, timeout=_ANSWER_S))
-                break
-            except errors.ServerUnreachable:
-                self._client.close()
-                time.sleep(pause_s)
-            except errors.AlreadyEnded:
-                break
-            except errors.RunyardError as refused:
-                self._view.refused(job, refused)
-                return
-        else:
+    def _ended(self, job: Job, patience_s: float, *, force: bool) -> Outcome | None:
+        """How the cancel went; None when another signal came meanwhile."""
+        asked = Job(self._client, job.data)  # the follower still writes to the other
+        news = "killed" if force else "cancelled"
+        self._begin(news, lambda: cancel(self._client, asked, patience_s, force=force))
+        while True:
+            kind, value = self._news.get()
+            if kind == "signal" and value != signal.SIGHUP:
+                return None
+            if kind == news:
+                job.data = asked.data
+                return value if isinstance(value, Outcome) else Outcome("unproven")
+
+    def _tell(self, job: Job, outcome: Outcome) -> None:
+        if outcome.kind == "gone":
+            self._await_last_lines()
+            self._view.gone(job)
+        elif outcome.kind == "refused" and outcome.error is not None:
+            self._view.refused(job, outcome.error)
+        elif outcome.kind == "unreachable":
             self._view.unreachable(job)
-            return
-        self._await_proof(job, deadline)
+        else:
+            self._view.unproven(job)
 
-    def _await_proof(self, job: Job, deadline: float) -> None:
-        lost_at: float | None = None
-        while job.status not in ENDED:
-            left = deadline - time.monotonic()
-            if left <= 0 or (lost_at is not None and time.monotonic() - lost_at > _ANSWER_S):
-                self._view.unproven(job)
-                return
+    def _await_last_lines(self) -> None:
+        """What the job said while it ended is still on its way to the terminal."""
+        deadline = time.monotonic() + _LAST_LINES_S
+        with contextlib.suppress(queue.Empty):
+            while (left := deadline - time.monotonic()) > 0:
+                if self._news.get(timeout=left)[0] in ("followed", "signal"):
+                    return
+
+    def _begin(self, news: str, work: Callable[[], Any]) -> None:
+        """Do it in a thread that does not keep the process alive; its result or error is news."""
+
+        def told() -> None:
             try:
-                job.data = self._client.wait_once(job.id, min(left, _ANSWER_S)).data
-                lost_at = None
-            except errors.ServerUnreachable:
-                lost_at = lost_at or time.monotonic()
-                time.sleep(0.2)
-        self._view.gone(job)
+                self._news.put((news, work()))
+            except BaseException as error:
+                self._news.put((news, error))
+
+        threading.Thread(target=told, name=f"runyard-{news}", daemon=True).start()
 
     @contextlib.contextmanager
-    def _signals_caught(self) -> Iterator[None]:
-        """While the submit is on its way a signal is only noted: the job must stay in sight."""
+    def _signals_noted(self) -> Iterator[None]:
+        """From before the submit on, so that a job that was accepted is never lost sight of."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -138,7 +134,7 @@ class Session:
         for number, handler in before.items():
             # nohup and shells that start background jobs set "ignore": that is respected.
             if handler is not signal.SIG_IGN:
-                signal.signal(number, self._on_signal)
+                signal.signal(number, self._note)
         try:
             yield
         finally:
@@ -146,23 +142,8 @@ class Session:
                 if handler is not None:
                     signal.signal(number, handler)
 
-    @contextlib.contextmanager
-    def _raising(self) -> Iterator[None]:
-        """Inside, a signal interrupts whatever is being waited for."""
-        self._may_raise = True
-        try:
-            if self._waiting is not None:
-                number, self._waiting = self._waiting, None
-                raise Interrupted(number)
-            yield
-        finally:
-            self._may_raise = False
-
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self._may_raise:
-            self._may_raise = False
-            raise Interrupted(number)
-        self._waiting = number
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self._news.put(("signal", number))  # SimpleQueue: may be called inside its own get
 
 
 class _Lease:
@@ -170,31 +151,34 @@ class _Lease:
 
     def __init__(self, client: Client, job: Job, lease_s: Any) -> None:
         self._client = client
-        self._job = job
-        self._every_s = float(lease_s) / 3 if lease_s else None
+        self._job_id = job.id
+        self._every_s = float(lease_s) / 3 if lease_s else 0.0
         self._over = threading.Event()
 
     def __enter__(self) -> None:
-        if self._every_s is not None:
+        if self._every_s:
             threading.Thread(target=self._renew, name="runyard-lease", daemon=True).start()
 
     def __exit__(self, *error: object) -> None:
         self._over.set()
 
     def _renew(self) -> None:
-        assert self._every_s is not None
         while not self._over.wait(self._every_s):
             # A server that is away counts leases anew when it is back.
             with contextlib.suppress(errors.RunyardError):
-                self._client.renew_lease(self._job.id, timeout=max(1.0, self._every_s))
+                self._client.renew_lease(self._job_id, timeout=max(1.0, self._every_s))
 
 
 class _Plain(View):
     """For `Client.run`: the log to stdout, nothing else."""
 
     def log(self, data: bytes) -> None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        raw = getattr(sys.stdout, "buffer", None)
+        if raw is None:  # a notebook
+            sys.stdout.write(data.decode("utf-8", "replace"))
+        else:
+            raw.write(data)
+        sys.stdout.flush()
 
 
 def run(client: Client, fields: Mapping[str, Any]) -> Job:
