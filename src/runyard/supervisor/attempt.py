@@ -42,6 +42,7 @@ class Attempt:
         self.stop: stopping.Stopping | None = None
         self.stop_seq = 0
         self.next_beat = 0.0
+        self.end = end_record.EndRecord(self)
 
     def run(self) -> None:
         path = f"{self.folder}/{protocol.JOURNAL}"
@@ -60,9 +61,9 @@ class Attempt:
             if self.log_fd >= 0:
                 os.close(self.log_fd)
             os.close(fd)
+            del self.end.attempt  # the collector is off: leave no cycle behind
 
     def _run_locked(self) -> None:
-        self.end = end_record.EndRecord(self)
         spec = self.journal.refresh().spec
         if spec is None:
             self.end.write_unstarted("never_started", {"message": "the journal has no spec"})
@@ -70,8 +71,12 @@ class Attempt:
         self.spec = spec
         self.die_after = spec.get("testing", {}).get("die_after", "")
         self.reached("locked")
-        if not self.journal.append("supervisor", self.host.identity, once=True):
-            return  # it has ended, or an earlier supervisor had it and others will end it
+        try:
+            if not self.journal.append("supervisor", self.host.identity, once=True):
+                return  # it has ended, or an earlier supervisor had it and others will end it
+        except OSError as error:
+            self.end.write_unstarted(*_unrecordable(error))
+            return
         self.reached("supervisor_record")
         request = stop_request.read(self.folder)
         if request is not None:
@@ -114,19 +119,18 @@ class Attempt:
         self.main_pid = child.pid
         self.started_at = time.time()
         self.started_clock = time.monotonic()
-        recorded = self.journal.append(
-            "job",
-            {
-                "pid": child.pid,
-                "start_ticks": child.start_ticks,
-                "sid": child.pid,
-                **self.host.job_identity,
-                "started_at": self.started_at,
-            },
-        )
-        if not recorded:
+        record = {
+            "pid": child.pid,
+            "start_ticks": child.start_ticks,
+            "sid": child.pid,
+            **self.host.job_identity,
+            "started_at": self.started_at,
+        }
+        try:
+            self.journal.append("job", record)
+        except OSError as error:
             child.discard()
-            return "never_started", {}
+            return _unrecordable(error)
         self.reached("job_record")
         child.release(
             {
@@ -225,3 +229,8 @@ class Attempt:
         """Tests make the supervisor die right after a step."""
         if step == self.die_after:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _unrecordable(error: OSError) -> tuple[str, dict[str, Any]]:
+    """Nothing runs whose identity cannot be recorded."""
+    return "never_started", {"step": "journal", "errno": error.errno, "message": error.strerror}

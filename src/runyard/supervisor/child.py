@@ -6,6 +6,7 @@ the plan never comes.
 
 from __future__ import annotations
 
+import errno
 import marshal
 import os
 import signal
@@ -15,6 +16,7 @@ from typing import Any, NoReturn
 from runyard.supervisor import identity, kernel, protocol
 
 _LENGTH_BYTES = 4
+_DESCRIPTOR_LIMIT = min(os.sysconf("SC_OPEN_MAX"), 1 << 20)
 
 
 class Child:
@@ -80,10 +82,10 @@ def fork_child() -> Child:
 
 
 def _prepare(supervisor: int, plan: int, failure: int) -> None:
-    """What every job needs, whatever its plan says."""
+    """What every job needs, whatever its plan says. Memory this touches is copied for every job,
+    so it does little: all other signals have had their default action since the keeper began."""
     _close_all_but(plan, failure)
-    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.setsid()
     kernel.die_with_parent(signal.SIGKILL)
     if os.getppid() != supervisor:
@@ -92,7 +94,7 @@ def _prepare(supervisor: int, plan: int, failure: int) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
         fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
-        os.write(fd, b"%d" % protocol.OOM_SCORE_ADJ)
+        os.write(fd, protocol.OOM_SCORE_ADJ)
         os.close(fd)
     except OSError:
         pass  # it already has a higher one, or /proc is restricted
@@ -117,10 +119,17 @@ def _become_job(plan_fd: int, failure: int) -> NoReturn:
         step, path = "cwd", plan["cwd"]
         os.chdir(path)
         step, path = "exec", plan["argv"][0]
-        os.execvpe(path, plan["argv"], plan["env"])
+        _execute(plan["argv"], plan["env"])
     except BaseException as error:
         _report(failure, step, path, error)
     os._exit(127)
+
+
+def _execute(argv: list[str], environment: dict[str, str]) -> None:
+    """By the job's own PATH; a name with a slash is taken as it is."""
+    if "/" in argv[0]:
+        os.execve(argv[0], argv, environment)
+    os.execvpe(argv[0], argv, environment)
 
 
 def _read_plan(fd: int) -> dict[str, Any]:
@@ -142,6 +151,8 @@ def _join(group: str) -> None:
 def _report(failure: int, step: str, path: str, error: BaseException) -> None:
     number = error.errno if isinstance(error, OSError) else None
     message = os.strerror(number) if number else str(error)
+    if step == "exec" and number == errno.ENOENT and os.path.isfile(path):
+        message = "its interpreter does not exist"
     os.write(
         failure,
         marshal.dumps({"step": step, "path": path, "errno": number, "message": message}),
@@ -149,7 +160,7 @@ def _report(failure: int, step: str, path: str, error: BaseException) -> None:
 
 
 def _close_all_but(first: int, second: int) -> None:
-    low, high = sorted((first, second))
+    low, high = (first, second) if first < second else (second, first)
     os.closerange(3, low)
     os.closerange(low + 1, high)
-    os.closerange(high + 1, min(os.sysconf("SC_OPEN_MAX"), 1 << 20))
+    os.closerange(high + 1, _DESCRIPTOR_LIMIT)

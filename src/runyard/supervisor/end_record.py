@@ -18,6 +18,7 @@ from runyard.supervisor import (
 )
 
 if TYPE_CHECKING:
+    from runyard.supervisor import stopping
     from runyard.supervisor.attempt import Attempt
 
 _RETRY_S = 0.25
@@ -80,6 +81,7 @@ class EndRecord:
                 "signal": main.get("signal"),
                 "core": main.get("core", False),
                 "cause": stop.exit_cause if stop is not None else "exited",
+                **self._limit(stop),
                 "by": "supervisor",
                 "proof": "echild",
                 "started_at": attempt.started_at,
@@ -112,7 +114,7 @@ class EndRecord:
                 "code": None,
                 "signal": None,
                 "cause": cause,
-                "detail": detail,
+                **detail,
                 "by": "supervisor",
                 "proof": "echild",
                 "started_at": None,
@@ -127,6 +129,11 @@ class EndRecord:
                 "seconds": max(0.0, now - stop.request["requested_at"]) if stop else None,
             }
         )
+
+    def _limit(self, stop: stopping.Stopping | None) -> dict[str, Any]:
+        if stop is None or stop.cause != "timeout" or "timeout_s" not in self.attempt.spec:
+            return {}
+        return {"limit_s": self.attempt.spec["timeout_s"]}
 
     def _append(self, fields: dict[str, Any]) -> None:
         attempt = self.attempt

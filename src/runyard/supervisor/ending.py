@@ -66,6 +66,7 @@ def _record_main(attempt: Attempt, info: os.waitid_result) -> None:
             for pid in process_table.own_children():
                 if pid != attempt.main_pid:
                     _kill(pid, signal.SIGKILL)
+            attempt.beat(time.monotonic())
             time.sleep(_CHECK_RECORD_S)
 
 

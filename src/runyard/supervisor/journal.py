@@ -19,6 +19,8 @@ from runyard.supervisor import protocol
 
 Record = dict[str, Any]
 
+_READ_SIZE = 1 << 18
+
 _encode_json = json.JSONEncoder(separators=(",", ":")).encode
 _APPEND_LOCK = struct.pack("hhqqixxxx", fcntl.F_WRLCK, os.SEEK_SET, protocol.APPEND_BYTE, 1, 0)
 _APPEND_UNLOCK = struct.pack("hhqqixxxx", fcntl.F_UNLCK, os.SEEK_SET, protocol.APPEND_BYTE, 1, 0)
@@ -77,6 +79,12 @@ class Journal:
                 return record
         return None
 
+    def add(self, record: Record, length: int) -> None:
+        """Take in a record just appended behind the part already known."""
+        self.records.append(record)
+        self.size += length
+        self.torn = False
+
     def feed(self, data: bytes) -> None:
         """Take in what was appended behind the part already known."""
         self.size += len(data)
@@ -92,9 +100,12 @@ class Journal:
                 self.foreign += 1
 
 
-def encode(kind: str, fields: Mapping[str, Any]) -> bytes:
-    body = _encode_json({"v": protocol.VERSION, "kind": kind, "time": time.time(), **fields})
-    data = body.encode()
+def new_record(kind: str, fields: Mapping[str, Any]) -> Record:
+    return {"v": protocol.VERSION, "kind": kind, "time": time.time(), **fields}
+
+
+def encode(record: Record) -> bytes:
+    data = _encode_json(record).encode()
     return b"%08x %s\n" % (zlib.crc32(data), data)
 
 
@@ -126,7 +137,7 @@ def create(folder: str, spec: Mapping[str, Any]) -> bool:
     except FileExistsError:
         return _complete_creation(folder, spec)
     try:
-        _write_all(fd, encode("spec", spec), 0)
+        _write_all(fd, encode(new_record("spec", spec)), 0)
     finally:
         os.close(fd)
     return True
@@ -182,10 +193,11 @@ class Appender:
                 return False
             if unless is not None and unless():
                 return False
-            line = encode(kind, fields)
+            record = new_record(kind, fields)
+            line = encode(record)
             data = b"\n" + line if journal.torn else line
             _write_all(self.fd, data, journal.size)
-            journal.feed(data)
+            journal.add(record, len(data))
         finally:
             fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _APPEND_UNLOCK)
         if sync:
@@ -219,10 +231,12 @@ def _complete_creation(folder: str, spec: Mapping[str, Any]) -> bool:
 
 
 def _read_from(fd: int, offset: int) -> bytes:
-    chunks = []
-    while chunk := os.pread(fd, 1 << 20, offset):
+    data = os.pread(fd, _READ_SIZE, offset)
+    if len(data) < _READ_SIZE:
+        return data
+    chunks = [data]
+    while chunk := os.pread(fd, _READ_SIZE, offset + sum(map(len, chunks))):
         chunks.append(chunk)
-        offset += len(chunk)
     return b"".join(chunks)
 
 

@@ -155,7 +155,7 @@ class Keeper:
         """No supervisor can be forked: the attempt ends before it began and may be retried."""
         detail = {"errno": error.errno, "message": error.strerror, "step": "fork_supervisor"}
         fields = end_record.outside(journal.Journal(), None, by="keeper")
-        takeover.write_exit(attempt_id, self.news, {**fields, "detail": detail})
+        takeover.write_exit(attempt_id, self.news, {**fields, **detail})
 
     def _leave(self) -> None:
         self._leaving = True
@@ -224,7 +224,7 @@ def listen(name: str) -> socket.socket:
 
 def warm_up() -> None:
     """Everything is imported: move it out of the collector's sight, so that forks share it."""
-    journal.decode(journal.encode("warm", {}).rstrip(b"\n"))
+    journal.decode(journal.encode(journal.new_record("warm", {})).rstrip(b"\n"))
     time.time()
     kernel.become_subreaper()
     gc.collect()

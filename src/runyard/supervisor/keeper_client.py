@@ -53,7 +53,10 @@ class KeeperClient:
             except OSError:
                 # Handing over twice is harmless: the lock lets one supervisor have it.
                 self._disconnect()
-                self._connected().send(message)
+                try:
+                    self._connected().send(message)
+                except OSError as error:
+                    raise KeeperUnavailable(str(error)) from error
 
     def hello(self) -> dict[str, Any]:
         return self._ask(b"hello")

@@ -113,7 +113,7 @@ class Takeovers:
             self.pending.append(_Case(attempt_id))
         except OSError:
             return  # it never had a journal
-        self._news.send("lost_sight", attempt_id)
+        self._news.send("lost", attempt_id)
 
     def _end_strangers(self) -> set[int | None]:
         """Kill and reap direct children that are no supervisors; the tags of all there were."""
