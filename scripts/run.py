@@ -64,13 +64,16 @@ def main(arguments: list[str]) -> int:
     print(f"    {command} ls\n    {command} run -- python3 your_training.py")
     print("Ctrl-C ends the server and its jobs. A demo job:\n", flush=True)
     environment = {**os.environ, "RUNYARD_URL": url, "RUNYARD_DATA_DIR": str(folder)}
-    # The demo follows its job to the end, which comes early when the server is stopped.
-    demo = [RUNYARD, "demo"]
-    subprocess.Popen(
-        demo, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
-    ).wait()
+    demo = subprocess.Popen(
+        [RUNYARD, "demo"], env=environment, stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    while demo.poll() is None and server.poll() is None:
+        time.sleep(0.1)
     if server.poll() is None:
         print(f"\nThe demo is over; the server runs on at {url} until Ctrl-C.", flush=True)
+    else:
+        demo.kill()  # only follows a log; its job ended with the server
+        demo.wait()
     return server.wait()
 
 
