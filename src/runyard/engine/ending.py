@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +34,10 @@ class Recorded:
 
 
 class Ender:
-    def __init__(self, parts: Parts, placer: Placer) -> None:
+    def __init__(self, parts: Parts, placer: Placer, wake: Callable[[], None]) -> None:
         self._parts = parts
         self._placer = placer
+        self._wake = wake
 
     def started(self, attempt_id: str, at: float) -> None:
         """The first process of an attempt runs. Not waited for: its end would tell it too."""
@@ -53,8 +54,9 @@ class Ender:
         recorded, placed = self._parts.store.write(work, exclusive=self._parts.store.shared)
         for done in recorded:
             _tell(done)
-        if self._parts.store.shared:
-            self._parts.store.wake_others("queue")
+        if self._parts.store.shared or any(done.to is JobStatus.RETRYING for done in recorded):
+            # The scheduling loop must know when the delay is over; other servers what is free.
+            self._wake()
         return placed
 
     def _end(self, tx: Transaction, attempt_id: str, end: End, now: float) -> Recorded | None:
