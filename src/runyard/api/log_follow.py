@@ -22,7 +22,7 @@ from runyard.domain.states import AttemptStatus
 from runyard.engine.hub import Watch
 from runyard.engine.views import JobView
 from runyard.engine.yard import Yard
-from runyard.executors.log_file import extents
+from runyard.executors.log_spans import extents
 
 _READ = 256 * 1024
 _FASTEST_S = 0.1
@@ -47,7 +47,6 @@ class Following:
 
 async def events(asked: Following, view: JobView, number: int) -> AsyncIterator[bytes]:
     """Beginning with attempt `number` (0: none yet)."""
-    yield b": runyard\n\n"
     with asked.yard.hub.watch(view.job.id) as watch:
         following = _Follower(asked, watch)
         sent = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -12,30 +11,11 @@ from threading import Lock
 
 from runyard.domain import log_lines
 from runyard.executors.log_index import LineIndex
+from runyard.executors.log_spans import Gap, Piece, Span, extents, forwards, is_dropped, last_lines
 
 _BLOCK = 256 * 1024
 _LONG = 64 * 1024  # a line longer than this is not read whole
 MOST_TEXT = 8 * 1024 * 1024  # characters in one answer
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Bytes that were dropped. `lines` is None when nobody had counted the lines in them."""
-
-    start: int
-    end: int
-    lines: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A line: from its first byte to before its newline. At a gap it may be a part of one."""
-
-    start: int
-    end: int
-
-
-Piece = Span | Gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +63,13 @@ class LogFile:
     def tail(self, count: int) -> Page:
         """The last `count` lines; reads only the end of the file."""
         with self.opened() as (handle, size):
-            found = _last(handle, size, count)
+            found = last_lines(handle, size, count)
             return _page(handle, size, found, newest_matter=True)
 
     def tail_offset(self, count: int) -> int:
         """The byte where the last `count` lines begin."""
         with self.opened() as (handle, size):
-            spans = [piece for piece in _last(handle, size, count) if isinstance(piece, Span)]
+            spans = [piece for piece in last_lines(handle, size, count) if isinstance(piece, Span)]
             return spans[0].start if spans else size
 
     def line_offset(self, number: int) -> int:
@@ -105,7 +85,7 @@ class LogFile:
             start = self._start_of(handle, size, first)
             found: list[Piece] = []
             taken = 0
-            for piece in _forwards(handle, start, size):
+            for piece in forwards(handle, start, size):
                 if isinstance(piece, Gap):
                     piece = self._counted(handle, piece)
                 elif taken == limit:
@@ -117,13 +97,18 @@ class LogFile:
             return self._numbered(handle, page, found, first)
 
     def raw(self, offset: int = 0, length: int | None = None) -> Iterator[bytes | Gap]:
-        """The bytes as they were written, from the size the file has now, with gaps between."""
+        """The bytes as they were written, up to the size the file has now. A gap comes whole, with
+        the part in which it begins: whoever reads part by part is told of it once."""
         with self.opened() as (handle, size):
             end = size if length is None else min(size, offset + length)
-            for start, stop, is_gap in extents(handle, offset, end):
+            for start, stop, is_gap in extents(handle, offset, size):
+                if start >= end:
+                    return
                 if is_gap:
-                    yield Gap(start, stop)
+                    if start == 0 or not is_dropped(handle, start - 1):
+                        yield Gap(start, stop)
                     continue
+                stop = min(stop, end)
                 while start < stop:
                     data = os.pread(handle, min(_BLOCK, stop - start), start)
                     if not data:
@@ -171,89 +156,6 @@ class LogFiles:
             while len(self._files) > self._most:
                 self._files.popitem(last=False)
             return found
-
-
-def extents(handle: int, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """(from, to, is a gap) for all bytes between `start` and `end`, in order."""
-    while start < end:
-        try:
-            data = os.lseek(handle, start, os.SEEK_DATA)
-        except OSError as error:
-            # A file system that cannot say: all of it is data.
-            data = end if error.errno == errno.ENXIO else start
-        if data > start:
-            yield start, min(data, end), True
-            start = data
-            continue
-        try:
-            hole = os.lseek(handle, start, os.SEEK_HOLE)
-        except OSError:
-            hole = end
-        yield start, min(hole, end), False
-        start = hole
-
-
-def _forwards(handle: int, start: int, end: int) -> Iterator[Piece]:
-    """Lines and gaps in order. A line cut by a gap comes in two parts."""
-    begun: int | None = None  # start of a line whose end was not met yet
-    for first, stop, is_gap in extents(handle, start, end):
-        if is_gap:
-            if begun is not None and begun < first:
-                yield Span(begun, first)
-            yield Gap(first, stop)
-            begun = stop
-            continue
-        begun = first if begun is None else begun
-        position = first
-        while position < stop:
-            data = os.pread(handle, min(_BLOCK, stop - position), position)
-            if not data:
-                break
-            place = data.find(b"\n")
-            while place >= 0:
-                yield Span(begun, position + place)
-                begun = position + place + 1
-                place = data.find(b"\n", place + 1)
-            position += len(data)
-    if begun is not None and begun < end:
-        yield Span(begun, end)
-
-
-def _last(handle: int, size: int, count: int) -> list[Piece]:
-    """The last `count` lines in order, with the gaps between them."""
-    found: list[Piece] = []
-    taken = 0
-    for piece in _backwards(handle, size):
-        if taken == count:
-            break
-        found.append(piece)
-        taken += isinstance(piece, Span)
-    if found and isinstance(found[-1], Gap) and taken == count:
-        found.pop()
-    return found[::-1]
-
-
-def _backwards(handle: int, size: int) -> Iterator[Piece]:
-    end = size
-    if size and os.pread(handle, 1, size - 1) == b"\n":
-        end -= 1  # the newline ends the last line, it does not begin another
-    for first, stop, is_gap in reversed(list(extents(handle, 0, size))):
-        if is_gap:
-            yield Gap(first, stop)
-            end = first
-            continue
-        position = min(stop, end)
-        while position > first:
-            start = max(first, position - _BLOCK)
-            data = os.pread(handle, position - start, start)
-            place = data.rfind(b"\n")
-            while place >= 0:
-                yield Span(start + place + 1, end)
-                end = start + place
-                place = data.rfind(b"\n", 0, place)
-            position = start
-        if first < end or first == 0:
-            yield Span(first, end)
 
 
 def _page(handle: int, size: int, found: Sequence[Piece], *, newest_matter: bool = False) -> Page:

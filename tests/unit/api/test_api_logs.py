@@ -10,6 +10,8 @@ from urllib.parse import urlencode
 import pytest
 from served import BASE, until
 
+from runyard.supervisor import kernel
+
 
 class Stream:
     """A reader of server-sent events in its own thread."""
@@ -334,3 +336,28 @@ def test_a_server_that_does_not_answer_is_named(make_served, monkeypatch):
     # Asked by another server it does not ask on.
     passed = served.api("GET", f"/jobs/{job}/logs", headers={"X-Runyard-Forwarded": "1"})
     assert passed.status == 200
+
+
+def test_a_gap_is_told_in_every_form(served, follow):
+    """log_1gb_bounded_by_holes as people see it."""
+    job = served.running()
+    data = b"".join(b"line %06d\n" % n for n in range(400_000))
+    served.write(job, data)
+    path = served.executor.log_path(f"{job}.1")
+    with open(path, "r+b") as file:
+        if not kernel.punch_hole(file.fileno(), 1 << 20, 4 << 20):
+            pytest.skip("this file system has no holes")
+    served.finish(job)
+    around = data[: 1 << 20].count(b"\n")
+    body = served.api("GET", f"/jobs/{job}/logs", **{"from": around - 1, "limit": 5}).body
+    (gap,) = body["gaps"]
+    assert gap["bytes"] == 3 << 20
+    assert body["logs"][gap["at"]] == "[... 3.0 MiB dropped here ...]"
+    raw = served.api("GET", f"/jobs/{job}/logs", raw="true").data
+    assert raw == data[: 1 << 20] + b"\n[... 3.0 MiB dropped here ...]\n" + data[4 << 20 :]
+    stream = follow(served, job, offset=(1 << 20) - 50)
+    until(lambda: stream.over)
+    (told,) = [(data, ident) for kind, data, ident in stream.events if kind == "gap"]
+    assert '"bytes":3145728' in told[0]
+    assert told[1] == f"1:{4 << 20}"
+    assert stream.lines()[-1] == "line 399999"

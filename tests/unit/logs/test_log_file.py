@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from runyard.executors.log_file import Gap, LogFile, LogFiles
+from runyard.executors.log_file import LogFile, LogFiles
+from runyard.executors.log_spans import Gap
 
 MB = 1024 * 1024
 
@@ -223,6 +224,17 @@ def test_raw_tells_of_gaps_and_never_sends_zeros(log, punch):
     found = log(data)
     punch(found, MB, 2 * MB)
     pieces = list(found.raw())
+    assert [piece for piece in pieces if isinstance(piece, Gap)] == [Gap(MB, 2 * MB)]
+    kept = b"".join(piece for piece in pieces if isinstance(piece, bytes))
+    assert kept == data[:MB] + data[2 * MB :]
+
+
+def test_raw_in_parts_tells_of_a_gap_once(log, punch):
+    data = numbered(50_000)
+    found = log(data)
+    punch(found, MB, 2 * MB)
+    step = 300_000
+    pieces = [piece for at in range(0, len(data), step) for piece in found.raw(at, step)]
     assert [piece for piece in pieces if isinstance(piece, Gap)] == [Gap(MB, 2 * MB)]
     kept = b"".join(piece for piece in pieces if isinstance(piece, bytes))
     assert kept == data[:MB] + data[2 * MB :]

@@ -15,7 +15,8 @@ from runyard.api.json_body import Json
 from runyard.domain import errors, log_lines
 from runyard.engine.yard import Yard
 from runyard.executors import log_search
-from runyard.executors.log_file import Gap, LogFile, LogFiles, Page
+from runyard.executors.log_file import LogFile, LogFiles, Page
+from runyard.executors.log_spans import Gap
 from runyard.wire import answers as shapes
 
 router = APIRouter()
