@@ -20,6 +20,7 @@ SHARED = {
     "runyard.probes.base",
     "runyard.executors.log_file",
     "runyard.executors.log_search",
+    "runyard.executors.log_spans",
 }
 HEAVY = {
     "alembic",
