@@ -202,5 +202,7 @@ def _server(client: Client) -> Iterator[Check]:
     try:
         client.queue_status(limit=1)
         yield Check("key", "ok", "the key opens the API")
-    except errors.RunyardError as refused:
+    except (errors.Unauthenticated, errors.Forbidden) as refused:
         yield Check("key", "fail", refused.message, "Set RUNYARD_API_KEY, or see 'runyard keys'.")
+    except errors.RunyardError as unwell:
+        yield Check("queue", "warn", unwell.message, "See the server's log.")

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 DEFAULT_GRACE_S = 40.0
 BEYOND_GRACE_S = 10.0
-_ANSWER_S = 4.0  # a server that is there answers a cancel within this
-_TRIES = 3
+_ANSWER_S = 3.0  # a server that is there answers a cancel within this
+_TRIES = 2
 
 
 class Outcome(NamedTuple):

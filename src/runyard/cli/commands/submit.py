@@ -6,9 +6,12 @@ import argparse
 from typing import Any
 
 from runyard.cli import job_flags, options
+from runyard.sdk import errors
+from runyard.sdk.client import Client
 from runyard.sdk.job import Job
 
 TAKES_COMMAND = True
+_MOST_BYTES = 6_000_000
 _ANSWER = ("job_id", "id", "status", "submitted_at", "warnings")
 
 
@@ -29,7 +32,7 @@ def submit(args: argparse.Namespace, jobs: list[dict[str, Any]]) -> int:
     if len(jobs) == 1:
         made = [client.submit(jobs[0], idempotency_key=args.idempotency_key)]
     else:
-        made = client.submit_many(jobs, idempotency_key=args.idempotency_key)
+        made = _submit_many(client, jobs, args.idempotency_key)
     if args.json:
         from runyard.cli import tables
 
@@ -41,6 +44,23 @@ def submit(args: argparse.Namespace, jobs: list[dict[str, Any]]) -> int:
     if not args.quiet:
         warn(made)
     return 0
+
+
+def _submit_many(client: Client, jobs: list[dict[str, Any]], key: str | None) -> list[Job]:
+    """As many at once as a server takes; each request is accepted whole or not at all."""
+    import json
+
+    most = max(1, _MOST_BYTES // max(len(json.dumps(job)) for job in jobs))
+    made: list[Job] = []
+    for number, first in enumerate(range(0, len(jobs), most)):
+        part_key = f"{key}-{number}" if key and number else key
+        try:
+            made += client.submit_many(jobs[first : first + most], idempotency_key=part_key)
+        except errors.RunyardError as refused:
+            if made:
+                refused.message += f" {len(made)} of {len(jobs)} jobs were accepted before."
+            raise
+    return made
 
 
 def warn(made: list[Job]) -> None:
