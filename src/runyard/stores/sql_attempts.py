@@ -8,13 +8,13 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
-    Boolean,
     ColumnElement,
     bindparam,
     delete,
     insert,
     literal_column,
     select,
+    text,
     update,
 )
 
@@ -30,7 +30,7 @@ from runyard.stores.tables import IS_LIVE, attempts, grants, training_jobs
 WHOLE_GPU = 1000
 
 _attempts = attempts.c
-_LIVE = literal_column(IS_LIVE, Boolean)
+_LIVE = text(IS_LIVE)
 _BY_ID = Statement(select(attempts).where(_attempts.attempt_id == bindparam("the_id")))
 _OF_JOB = Statement(
     select(attempts).where(_attempts.job_id == bindparam("the_job")).order_by(_attempts.number)

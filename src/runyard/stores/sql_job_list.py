@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 
 from runyard.domain import errors
+from runyard.domain.job import Job
 from runyard.stores import rows
 from runyard.stores.base import JobFilter, JobPage
 from runyard.stores.prepared import Statement
 from runyard.stores.session import Session
+from runyard.stores.sql_jobs import some_jobs_by_id
 from runyard.stores.tables import job_labels, training_jobs
 
 _jobs = training_jobs.c
@@ -18,19 +20,48 @@ _jobs = training_jobs.c
 
 class JobListReads(Session):
     def jobs(self, chosen: JobFilter, *, limit: int = 50, cursor: str | None = None) -> JobPage:
-        conditions = _conditions(chosen)
-        total = self._rows_once(
-            Statement(
-                select(func.count().label("many")).select_from(training_jobs).where(*conditions)
-            )
-        )[0].many
+        conditions = self._conditions(chosen)
+        before = None if cursor is None else _last_id(cursor)
+        if chosen.text:
+            return self._page_by_text(conditions, limit, before)
+        count = select(func.count().label("many")).select_from(training_jobs).where(*conditions)
         page = select(training_jobs).where(*conditions)
-        if cursor is not None:
-            page = page.where(_jobs.id < _last_id(cursor))
+        if before is not None:
+            page = page.where(_jobs.id < before)
         found = self._rows_once(Statement(page.order_by(_jobs.id.desc()).limit(limit + 1)))
-        shown = tuple(rows.job_from(row) for row in found[:limit])
-        more = str(shown[-1].id) if len(found) > limit and shown else None
-        return JobPage(shown, more, total)
+        total = self._rows_once(Statement(count))[0].many
+        return _page([rows.job_from(row) for row in found[:limit]], len(found) > limit, total)
+
+    def _page_by_text(
+        self, conditions: list[ColumnElement[bool]], limit: int, before: int | None
+    ) -> JobPage:
+        """Looking into texts is the expensive part, so it is done once for page and total."""
+        matching = select(_jobs.id).where(*conditions)
+        ids = sorted((row.id for row in self._rows_once(Statement(matching))), reverse=True)
+        following = ids if before is None else [job_id for job_id in ids if job_id < before]
+        found = self._rows_by_id(some_jobs_by_id, following[:limit])
+        jobs = sorted((rows.job_from(row) for row in found), key=lambda job: -job.id)
+        return _page(jobs, len(following) > limit, len(ids))
+
+    def _conditions(self, chosen: JobFilter) -> list[ColumnElement[bool]]:
+        conditions = _exact_conditions(chosen)
+        if chosen.text:
+            # SQLite's LIKE does not tell case apart, and lower() would cost more than the match.
+            word = "like" if self._statements.dialect.name == "sqlite" else "ilike"
+            pattern = f"%{_escaped(chosen.text)}%"
+            texts = (_jobs.name, _jobs.description, _jobs.uuid)
+            conditions.append(or_(*(getattr(text, word)(pattern, escape="!") for text in texts)))
+        return conditions
+
+
+def _page(jobs: list[Job], more: bool, total: int) -> JobPage:
+    return JobPage(tuple(jobs), str(jobs[-1].id) if more and jobs else None, total)
+
+
+def _escaped(text: str) -> str:
+    for sign in "!%_":
+        text = text.replace(sign, "!" + sign)
+    return text
 
 
 def _last_id(cursor: str) -> int:
@@ -39,7 +70,7 @@ def _last_id(cursor: str) -> int:
     return int(cursor)
 
 
-def _conditions(chosen: JobFilter) -> list[ColumnElement[bool]]:
+def _exact_conditions(chosen: JobFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     words: tuple[tuple[ColumnElement[Any], tuple[str, ...]], ...] = (
         (_jobs.status, tuple(status.value for status in chosen.statuses)),
@@ -57,10 +88,7 @@ def _conditions(chosen: JobFilter) -> list[ColumnElement[bool]]:
         conditions.append(_jobs.submitted_at >= chosen.since)
     for name, value in chosen.labels.items():
         labelled = select(job_labels.c.job_id).where(
-            job_labels.c.job_id == _jobs.id, job_labels.c.name == name, job_labels.c.value == value
+            job_labels.c.name == name, job_labels.c.value == value
         )
-        conditions.append(exists(labelled))
-    if chosen.text:
-        texts = (_jobs.name, _jobs.description, _jobs.uuid)
-        conditions.append(or_(*(text.icontains(chosen.text, autoescape=True) for text in texts)))
+        conditions.append(_jobs.id.in_(labelled))
     return conditions

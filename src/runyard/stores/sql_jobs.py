@@ -77,7 +77,7 @@ MOVE_CHANGES = frozenset(
 
 
 @cache
-def _some_by_id(count: int) -> Statement:
+def some_jobs_by_id(count: int) -> Statement:
     places = [bindparam(f"id_{place}", type_=_jobs.id.type) for place in range(count)]
     return Statement(select(training_jobs).where(_jobs.id.in_(places)))
 
@@ -103,7 +103,7 @@ class JobReads(Session):
         return None if row is None else rows.job_from(row)
 
     def jobs_by_id(self, ids: Sequence[int]) -> list[Job]:
-        return [rows.job_from(row) for row in self._rows_by_id(_some_by_id, ids)]
+        return [rows.job_from(row) for row in self._rows_by_id(some_jobs_by_id, ids)]
 
     def count_by_status(self) -> dict[JobStatus, int]:
         counts = dict.fromkeys(JobStatus, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Boolean, Integer, and_, bindparam, func, literal_column, or_, select, update
+from sqlalchemy import Integer, and_, bindparam, func, literal_column, or_, select, text, update
 
 from runyard.domain.job import Job, Priority
 from runyard.domain.states import WAITING, JobStatus
@@ -16,9 +16,11 @@ from runyard.stores.session import Session
 from runyard.stores.tables import IS_DELAYED, IS_NOT_READY, IS_READY, shapes, training_jobs
 
 _jobs = training_jobs.c
-_READY = literal_column(IS_READY, Boolean)
-_NOT_READY = literal_column(IS_NOT_READY, Boolean)
-_DELAYED = literal_column(IS_DELAYED, Boolean)
+_READY = text(IS_READY)
+_NOT_READY = text(IS_NOT_READY)
+_DELAYED = text(IS_DELAYED)
+_BY_SHAPE = "INDEXED BY ix_training_jobs_ready_by_shape"
+_BY_PRIORITY = "INDEXED BY ix_training_jobs_ready_by_priority"
 _BY_RANK = sorted(Priority, key=lambda priority: priority.rank)
 
 
@@ -32,6 +34,7 @@ def _heads() -> Statement:
             .where(_READY, *more)
             .order_by(_jobs.shape_id, _jobs.queued_at, _jobs.id)
             .limit(literal_column("1"))
+            .with_hint(training_jobs, _BY_SHAPE, "sqlite")
         )
 
     heads = select(first().scalar_subquery().label("job_id")).cte("heads", recursive=True)
@@ -70,6 +73,7 @@ _READY_OF_SHAPE = Statement(
     .where(_READY, _jobs.shape_id == bindparam("shape"))
     .order_by(_jobs.queued_at, _jobs.id)
     .limit(_LIMIT)
+    .with_hint(training_jobs, _BY_SHAPE, "sqlite")
 )
 _AHEAD = and_(
     _READY,
@@ -81,29 +85,41 @@ _AHEAD = and_(
     ),
 )
 _OF_PRIORITY = and_(_READY, _jobs.priority == bindparam("level"))
-_COUNT_AHEAD = Statement(
-    select(func.count().label("many")).select_from(training_jobs).where(_AHEAD)
+_count = (
+    select(func.count().label("many"))
+    .select_from(training_jobs)
+    .with_hint(training_jobs, _BY_PRIORITY, "sqlite")
 )
-_COUNT_PRIORITY = Statement(
-    select(func.count().label("many")).select_from(training_jobs).where(_OF_PRIORITY)
-)
-_FIRST_AHEAD = Statement(
-    select(*_WAITING_COLUMNS).where(_AHEAD).order_by(_jobs.queued_at, _jobs.id).limit(_LIMIT)
-)
-_FIRST_OF_PRIORITY = Statement(
-    select(*_WAITING_COLUMNS).where(_OF_PRIORITY).order_by(_jobs.queued_at, _jobs.id).limit(_LIMIT)
-)
-_WHOLE_OF_PRIORITY = Statement(
-    select(training_jobs).where(_OF_PRIORITY).order_by(_jobs.queued_at, _jobs.id).limit(_LIMIT)
-)
-_WHOLE_NOT_READY = Statement(
-    select(training_jobs).where(_NOT_READY).order_by(_jobs.queued_at, _jobs.id).limit(_LIMIT)
-)
+_COUNT_AHEAD = Statement(_count.where(_AHEAD))
+_COUNT_PRIORITY = Statement(_count.where(_OF_PRIORITY))
+
+
+def _first(which: Any, index: str, *columns: Any) -> Statement:
+    return Statement(
+        select(*columns)
+        .where(which)
+        .order_by(_jobs.queued_at, _jobs.id)
+        .limit(_LIMIT)
+        .with_hint(training_jobs, index, "sqlite")
+    )
+
+
+_FIRST_AHEAD = _first(_AHEAD, _BY_PRIORITY, *_WAITING_COLUMNS)
+_FIRST_OF_PRIORITY = _first(_OF_PRIORITY, _BY_PRIORITY, *_WAITING_COLUMNS)
+_WHOLE_OF_PRIORITY = _first(_OF_PRIORITY, _BY_PRIORITY, training_jobs)
+_WHOLE_NOT_READY = _first(_NOT_READY, "INDEXED BY ix_training_jobs_not_ready", training_jobs)
+_BY_DELAY = "INDEXED BY ix_training_jobs_delayed"
 _NEXT_DELAYED = Statement(
-    select(_jobs.not_before).where(_DELAYED).order_by(_jobs.not_before).limit(literal_column("1"))
+    select(_jobs.not_before)
+    .where(_DELAYED)
+    .order_by(_jobs.not_before)
+    .limit(literal_column("1"))
+    .with_hint(training_jobs, _BY_DELAY, "sqlite")
 )
 _WAKE = Statement(
-    update(training_jobs).where(_DELAYED, _jobs.not_before <= bindparam("moment", type_=Moment)),
+    update(training_jobs)
+    .where(_DELAYED, _jobs.not_before <= bindparam("moment", type_=Moment))
+    .with_hint(_BY_DELAY, dialect_name="sqlite"),
     ("ready",),
 )
 

@@ -125,6 +125,7 @@ training_jobs = Table(
     Index("ix_training_jobs_shape_id", "shape_id"),
     _only("ix_training_jobs_array_id", "array_id", where="array_id IS NOT NULL"),
     Index("ix_training_jobs_owner", "owner", "id"),
+    Index("ix_training_jobs_submitted_at", "submitted_at"),
     _only("ix_training_jobs_ready_by_shape", "shape_id", "queued_at", "id", where=IS_READY),
     _only("ix_training_jobs_ready_by_priority", "priority", "queued_at", "id", where=IS_READY),
     _only("ix_training_jobs_not_ready", "queued_at", "id", where=IS_NOT_READY),

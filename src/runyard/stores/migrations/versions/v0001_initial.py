@@ -147,6 +147,7 @@ def _make_jobs() -> None:
         "ready AND status IN ('pending', 'retrying')",
     )
     op.create_index("ix_training_jobs_shape_id", "training_jobs", ["shape_id"])
+    op.create_index("ix_training_jobs_submitted_at", "training_jobs", ["submitted_at"])
     op.create_index("ix_training_jobs_status", "training_jobs", ["status", "id"])
 
 
