@@ -148,8 +148,11 @@ class Yard:
         return self.keeper.hello()["pid"]
 
     def log(self, attempt_id):
-        with open(f"{self.folder(attempt_id)}/out.log", "rb") as file:
-            return file.read()
+        try:
+            with open(f"{self.folder(attempt_id)}/out.log", "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return b""
 
     def close(self):
         """End what still runs, then the keeper, and see that it goes."""
