@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import uvicorn
+import uvloop
 
 from runyard import settings as settings_module
 from runyard.api.app import create_app
@@ -51,7 +52,8 @@ def serve(overrides: Mapping[str, object]) -> int:
             with open_yard(settings) as yard:
                 _check_keys(settings, yard)
                 folder.publish(_client_url(settings))
-                return asyncio.run(_Serving(settings, yard, listening).run())
+                with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                    return runner.run(_Serving(settings, yard, listening).run())
     except errors.StartRefused as error:
         print(f"runyard: {error.message} [{error.code}]", file=sys.stderr)
         return 1

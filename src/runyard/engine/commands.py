@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -147,7 +146,7 @@ class Commands:
         return self._change_waiting(ref, actor, change)
 
     def delete(self, ref: str, actor: Actor) -> None:
-        """Record, folders and logs of an ended job."""
+        """Record, folders and logs of an ended job; its outputs and checkpoints are never ours."""
 
         def work(tx: Transaction) -> tuple[Job, list[Attempt]]:
             job = find(tx, ref)
@@ -162,9 +161,6 @@ class Commands:
         for attempt in attempts:
             if attempt.node_id == self._parts.node_id:
                 self._parts.executors[attempt.executor].remove(attempt.attempt_id)
-        if job.spec.output_path is None:
-            # Ours by construction; a path that a person gave is never removed.
-            shutil.rmtree(self._parts.settings.data_dir / "outputs" / job.ref, ignore_errors=True)
         story.of(job.ref).info("job deleted by {}", actor.name)
 
     def _change_waiting(self, ref: str, actor: Actor, change: Change) -> Job:

@@ -263,24 +263,24 @@ _WORDS = {
 
 def _tell(done: Recorded) -> None:
     log = story.of(done.job.ref, done.attempt.attempt_id)
-    receipt = done.end.receipt
-    before = " before starting" if done.end.started_at is None else ""
+    end, receipt = done.end, done.end.receipt
+    before = end.started_at is None and done.to is JobStatus.CANCELLED
     log.info(
         "{}{}: exit code {}, signal {}, cause {} (by {})",
         _WORDS[done.to],
-        before if done.to is JobStatus.CANCELLED else "",
-        done.end.code,
-        done.end.signal,
-        done.end.cause,
-        done.end.by,
+        " before starting" if before else "",
+        end.code,
+        end.signal,
+        end.cause,
+        end.by,
     )
-    log.info(
-        "cleaning up: {} leftover processes ended, proof {}, {} bytes of shared memory removed, "
-        "ports returned {}",
-        receipt.get("processes_ended", 0),
-        receipt.get("proof"),
-        receipt.get("shm_bytes", 0),
-        list(done.attempt.ports) or "none",
-    )
-    if done.attempt.gpus:
-        log.info("GPU memory released on {}", [grant.index for grant in done.attempt.gpus])
+    # The ordinary end of a lone process leaves nothing that is worth a line.
+    if receipt.get("processes_ended", 0) > 1 or receipt.get("shm_bytes") or receipt.get("signals"):
+        log.info(
+            "cleaning up: {} processes ended, proof {}, {} bytes of shared memory removed",
+            receipt.get("processes_ended", 0),
+            receipt.get("proof"),
+            receipt.get("shm_bytes", 0),
+        )
+    if done.attempt.ports:
+        log.info("ports returned: {}", list(done.attempt.ports))

@@ -38,7 +38,7 @@ class Launcher:
         except (ExecutorUnavailable, OSError) as error:
             log.error("could not be handed to its executor: {}", error)
             return
-        log.info("handed to the {} executor: {}", placed.attempt.executor, placed.job.spec.name)
+        log.debug("handed to the {} executor: {}", placed.attempt.executor, placed.job.spec.name)
 
     def _plan(self, placed: Placed) -> Launch:
         job, attempt, settings = placed.job, placed.attempt, self._parts.settings

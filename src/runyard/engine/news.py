@@ -14,7 +14,7 @@ from runyard.engine.launching import Launcher
 from runyard.executors.base import End, News, NewsKind
 
 # A very short job's start is told by its end, which saves a transaction.
-_START_DELAY_S = 0.005
+_START_DELAY_S = 0.02
 
 
 class NewsDesk:

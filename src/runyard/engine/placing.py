@@ -44,7 +44,8 @@ class Placer:
         if not shapes:
             self.full = False
             return []
-        decision = placement.decide(self._view(tx, shapes, now))
+        view = self._view(tx, shapes, now)
+        decision = placement.decide(view)
         self._reservations = decision.reservations
         placed = [
             self._apply(tx, chosen, now)
@@ -52,16 +53,17 @@ class Placer:
             if chosen.node_id == self._parts.node_id
         ]
         for shape in shapes:
+            # None where nobody of the shape waits any more: the next one starts without a reason.
             reason = decision.waits.get(shape.id)
-            if reason is not None and reason != shape.wait:
+            if reason != shape.wait:
                 tx.set_shape_wait(shape.id, reason)
+        self.full = len(view.attempts) + len(placed) >= view.max_concurrent
         return placed
 
     def _view(self, tx: Transaction, shapes: list[WaitingShape], now: float) -> QueueView:
         settings = self._parts.settings
         active = tx.active_attempts()
         free = settings.max_concurrent - len(active)
-        self.full = free <= 0
         return QueueView(
             shapes=tuple(_shape(tx, shape, min(free, _MOST_HEADS)) for shape in shapes),
             machines=self._machines(tx),

@@ -5,14 +5,18 @@ from __future__ import annotations
 from runyard.domain.states import AttemptStatus
 from runyard.engine import story
 from runyard.engine.parts import Parts
+from runyard.executors.base import Executor, Sight
 
 _BATCH = 500
 _IDEMPOTENT_S = 24 * 3600.0
+# A folder without a record is kept a day: its record may be in a backup that is being restored.
+_STRAY_S = 24 * 3600.0
 
 
 class Retention:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._stray_since: dict[str, float] = {}
 
     def sweep(self) -> int:
         """Remove what is past its time; returns how many attempt folders went."""
@@ -25,8 +29,10 @@ class Retention:
         for name, executor in self._parts.executors.items():
             known = executor.known()
             for start in range(0, len(known), _BATCH):
-                for attempt_id in self._expired(known[start : start + _BATCH], before):
+                batch = known[start : start + _BATCH]
+                for attempt_id in self._expired(batch, before) + self._strays(executor, batch):
                     executor.remove(attempt_id)
+                    self._stray_since.pop(attempt_id, None)
                     removed += 1
             if removed:
                 story.of().info("retention removed {} attempt folders ({})", removed, name)
@@ -42,3 +48,17 @@ class Retention:
             and attempt.ended_at is not None
             and attempt.ended_at < before
         ]
+
+    def _strays(self, executor: Executor, ids: list[str]) -> list[str]:
+        """Folders no record knows of, seen so for a day; what still lives there is left alone and
+        told."""
+        now = self._parts.clock()
+        with self._parts.store.read() as reader:
+            unknown = set(ids) - set(reader.attempts_by_id(ids))
+        for attempt_id in unknown:
+            if attempt_id not in self._stray_since:
+                self._stray_since[attempt_id] = now
+                story.of(attempt=attempt_id).warning("its folder has no record; kept for a day")
+        old = [name for name in unknown if now - self._stray_since[name] > _STRAY_S]
+        living = (Sight.STARTING, Sight.RUNNING, Sight.STOPPING)
+        return [name for name, seen in executor.inspect(old).items() if seen.sight not in living]

@@ -36,6 +36,7 @@ class _Stored:
     jobs: list[Job]
     placed: list[Placed]
     fresh: bool
+    wake: bool = False
 
 
 class Submitter:
@@ -84,17 +85,23 @@ class Submitter:
                 refs = json.dumps([job.ref for job in jobs])
                 tx.put_idempotent(actor.key_id, idempotency.key, idempotency.digest, refs, now)
             # Several servers place under one lock; there a submit only stores, and wakes the pass.
-            now_too = not self._parts.store.shared and not self._placer.full
-            return _Stored(jobs, self._placer.place(tx, now) if now_too else [], fresh=True)
+            if self._parts.store.shared:
+                return _Stored(jobs, [], fresh=True, wake=True)
+            if not self._placer.full:
+                return _Stored(jobs, self._placer.place(tx, now), fresh=True)
+            # Nothing can start now; a pass is worth its cost only where a reason is missing.
+            shapes = {job.shape_id for job in jobs if job.ready}
+            unknown = any(tx.shape_wait(shape_id) is None for shape_id in shapes)
+            return _Stored(jobs, [], fresh=True, wake=unknown)
 
         return work
 
     def _accepted(self, stored: _Stored, actor: Actor) -> list[Job]:
         for placed in stored.placed:
             self._launcher.launch(placed)
+        if stored.wake:
+            self._wake()
         if stored.fresh:
-            if not stored.placed:
-                self._wake()
             for job in stored.jobs[:_TOLD]:
                 story.of(job.ref).info("job submitted by {}: {}", actor.name, job.spec.name)
         return stored.jobs
