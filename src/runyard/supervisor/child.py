@@ -75,7 +75,7 @@ def fork_child() -> Child:
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
-            os._exit(127)
+            _vanish()
     os.close(plan_read)
     os.close(failure_write)
     return Child(pid, plan_write, failure_read)
@@ -89,7 +89,7 @@ def _prepare(supervisor: int, plan: int, failure: int) -> None:
     os.setsid()
     kernel.die_with_parent(signal.SIGKILL)
     if os.getppid() != supervisor:
-        os._exit(127)
+        _vanish()
     # Last, so that a stray signal to a process not yet in its own session cannot hit it.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
@@ -122,7 +122,7 @@ def _become_job(plan_fd: int, failure: int) -> NoReturn:
         _execute(plan["argv"], plan["env"])
     except BaseException as error:
         _report(failure, step, path, error)
-    os._exit(127)
+    _vanish()
 
 
 def _execute(argv: list[str], environment: dict[str, str]) -> None:
@@ -138,7 +138,7 @@ def _read_plan(fd: int) -> dict[str, Any]:
         data += chunk
     body = bytes(data[_LENGTH_BYTES:])
     if not body or len(body) != int.from_bytes(data[:_LENGTH_BYTES], "big"):
-        os._exit(127)
+        _vanish()
     return marshal.loads(body)  # type: ignore[no-any-return]
 
 
@@ -148,7 +148,15 @@ def _join(group: str) -> None:
     os.close(fd)
 
 
+def _vanish() -> NoReturn:
+    """An exit code would be taken for the job's own by whoever reaps this instead of a dead
+    supervisor."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(127)
+
+
 def _report(failure: int, step: str, path: str, error: BaseException) -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     number = error.errno if isinstance(error, OSError) else None
     message = os.strerror(number) if number else str(error)
     if step == "exec" and number == errno.ENOENT and os.path.isfile(path):
