@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from runyard.cli import formatting, wording
+from runyard.cli import formatting, receipts, wording
 from runyard.sdk import errors
 from runyard.sdk.follower import View
 from runyard.sdk.job import Job
@@ -137,6 +137,8 @@ def estimate_text(wait: dict[str, Any]) -> str:
         return ""
     now = time.time()
     low, high = low or now, high or low or now
+    if high - now < 1:
+        return ""
     return wording.say(
         "est_start", low=formatting.span(low - now), high=formatting.span(high - now)
     )
@@ -144,14 +146,8 @@ def estimate_text(wait: dict[str, Any]) -> str:
 
 def ended_line(data: dict[str, Any]) -> str:
     job, status = data.get("job_id"), wording.status(str(data.get("status")))
-    receipt = data.get("receipt") or {}
-    if data.get("status") == "cancelled" and receipt.get("processes_ended") is not None:
-        return wording.say(
-            "cancelled_proof",
-            job=job,
-            processes=receipt["processes_ended"],
-            seconds=formatting.number(receipt.get("seconds") or 0),
-        )
+    if data.get("status") == "cancelled" and data.get("receipt"):
+        return receipts.summary(str(job), data)
     begun = formatting.epoch(data.get("started_at") or data.get("submitted_at"))
     over = formatting.epoch(data.get("completed_at")) or time.time()
     span = formatting.span(over - begun if begun is not None else None)

@@ -43,18 +43,18 @@ def print_receipt(job_id: str, receipt: dict[str, Any]) -> None:
 
 
 def summary(job_id: str, answer: dict[str, Any]) -> str:
-    """One line about a cancel's answer."""
+    """One line about how a cancel went, with the proof where there is one."""
+    if answer.get("status") != "cancelled":
+        return wording.say("cancel_unproven", job=job_id)
     receipt = answer.get("receipt") or {}
-    if answer.get("status") == "cancelled" and receipt.get("processes_ended") is not None:
-        return wording.say(
-            "cancelled_proof",
-            job=job_id,
-            processes=receipt["processes_ended"],
-            seconds=formatting.number(receipt.get("seconds") or 0),
-        )
-    if answer.get("status") == "cancelled":
+    count = receipt.get("processes_ended")
+    if count is None:
         return wording.say("cancelled", job=job_id)
-    return wording.say("cancel_unproven", job=job_id)
+    if receipt.get("proof") == "never_started":
+        return wording.say("cancelled_unstarted", job=job_id)
+    seconds = f"{receipt.get('seconds') or 0:.2f}"
+    key = "cancelled_one" if count == 1 else "cancelled_proof"
+    return wording.say(key, job=job_id, processes=count, seconds=seconds)
 
 
 def signal_name(number: Any) -> str:

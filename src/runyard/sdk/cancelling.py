@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,4 +54,7 @@ def _proof(client: Client, job: Job, deadline: float) -> Outcome:
         except errors.ServerUnreachable:
             lost_at = lost_at or time.monotonic()
             time.sleep(0.2)
+    if not job.data.get("receipt"):
+        with contextlib.suppress(errors.RunyardError):
+            job.data["receipt"] = client.receipt(job.id, timeout=_ANSWER_S)
     return Outcome("gone")

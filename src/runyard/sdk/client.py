@@ -211,9 +211,10 @@ class Client:
     def events(self, job_id: str | int, *, after: int = 0) -> list[dict[str, Any]]:
         return _rows(self._ask(_job(job_id) + "/events", _given(after=after or None)))
 
-    def receipt(self, job_id: str | int) -> dict[str, Any]:
+    def receipt(self, job_id: str | int, *, timeout: float | None = None) -> dict[str, Any]:
         """Proof of what the newest end gave back."""
-        return dict(self._ask(_job(job_id) + "/receipt"))
+        path = f"{BASE}{_job(job_id)}/receipt"
+        return dict(self._connection.request("GET", path, timeout_s=timeout).json())
 
     def explain(self, job_id: str | int) -> dict[str, Any]:
         return dict(self._ask(_job(job_id) + "/explain"))

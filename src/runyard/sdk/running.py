@@ -91,12 +91,15 @@ class Session:
             if kind == "signal" and value != signal.SIGHUP:
                 return None
             if kind == news:
+                if not isinstance(value, Outcome):
+                    return Outcome("unproven")
+                if value.kind == "gone":
+                    self._await_last_lines()
                 job.data = asked.data
-                return value if isinstance(value, Outcome) else Outcome("unproven")
+                return value
 
     def _tell(self, job: Job, outcome: Outcome) -> None:
         if outcome.kind == "gone":
-            self._await_last_lines()
             self._view.gone(job)
         elif outcome.kind == "refused" and outcome.error is not None:
             self._view.refused(job, outcome.error)

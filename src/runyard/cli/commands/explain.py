@@ -41,10 +41,7 @@ def _waiting(job: dict[str, Any]) -> list[tuple[str, str]]:
         ("why", job_rows.why(job)),
         ("needs", formatting.resources(job)),
         ("priority", str(job.get("priority") or "")),
-        (
-            "place",
-            wording.say("position", position=wait["position"]) if wait.get("position") else "",
-        ),
+        ("place", str(wait.get("position") or "")),
         ("start", estimate_text(wait)),
         ("behind", ", ".join(map(str, wait.get("blockers") or ()))),
         ("waiting for", formatting.age(job.get("queued_at") or job.get("submitted_at"))),

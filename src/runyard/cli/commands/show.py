@@ -63,7 +63,7 @@ def _pairs(job: dict[str, Any]) -> list[tuple[str, str]]:
     if job.get("stage") and job["stage"] != job.get("status"):
         status += f" ({job['stage']})"
     wait = job.get("wait") or {}
-    place = wording.say("position", position=wait["position"]) if wait.get("position") else ""
+    place = str(wait.get("position") or "")
     return [
         ("status", status),
         ("why", job_rows.why(job)),

@@ -121,6 +121,8 @@ MESSAGES = {
     "cancel_refused": "{job} could not be cancelled: {why}",
     "cancel_unproven": "{job} is still cancelling; the server goes on with it.",
     "cancelled": "{job} cancelled",
+    "cancelled_unstarted": "{job} cancelled before it started",
+    "cancelled_one": "{job} cancelled: its process ended in {seconds} s, nothing is left",
     "cancelled_proof": "{job} cancelled: {processes} processes ended in {seconds} s, none is left",
     "stuck": "{job} is not gone yet; still alive: {stuck}",
     "ended": "{job} {status} after {span}",

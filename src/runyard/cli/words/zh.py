@@ -130,6 +130,8 @@ MESSAGES = {
     "cancel_refused": "无法取消 {job}: {why}",
     "cancel_unproven": "{job} 仍在取消中; 服务器会继续处理。",
     "cancelled": "{job} 已取消",
+    "cancelled_unstarted": "{job} 在启动前已取消",
+    "cancelled_one": "{job} 已取消: {seconds} 秒内结束其进程, 无残留",
     "cancelled_proof": "{job} 已取消: {seconds} 秒内结束 {processes} 个进程, 无残留",
     "stuck": "{job} 尚未清除; 仍存活: {stuck}",
     "ended": "{job} {status}, 用时 {span}",
