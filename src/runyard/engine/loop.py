@@ -16,8 +16,15 @@ class Loop:
     An error in it is logged and the loop goes on: one bad row must not stop the yard.
     """
 
-    def __init__(self, name: str, duty: Callable[[], float | None], interval: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        duty: Callable[[], float | None],
+        interval: float,
+        first_after: float = 0.0,
+    ) -> None:
         self.name = name
+        self._first_after = first_after
         self._duty = duty
         self._interval = interval
         self._woken = threading.Event()
@@ -37,6 +44,7 @@ class Loop:
             self._thread.join(timeout)
 
     def _run(self) -> None:
+        self._woken.wait(self._first_after)
         while not self._stopping:
             self._woken.clear()
             pause = self._once()

@@ -40,6 +40,7 @@ class Machine:
         self.machine_id = probe.machine_id()
         self.boot_id = probe.boot_id()
         self.drained = False
+        self.executors: tuple[str, ...] = ()  # those that can start something now
         self.fenced: dict[str, str] = {}
         self.load: Load | None = None
         self.gates = Gates()

@@ -54,7 +54,7 @@ class Machines:
                     epoch=epoch,
                     capacity=machine.capacity,
                     load=machine.load,
-                    executors=tuple(self._parts.executors),
+                    executors=machine.executors,
                     drained=machine.drained,
                     heartbeat_at=self._parts.store.now(),
                 )

@@ -82,7 +82,7 @@ class Placer:
                 node_id=self._parts.node_id,
                 machine_id=machine.machine_id,
                 capacity=machine.capacity,
-                executors=tuple(self._parts.executors),
+                executors=machine.executors,
                 drained=machine.drained,
                 closed_gates=machine.gates.closed,
             )

@@ -63,11 +63,10 @@ class Yard:
             "scheduling", self._schedule, parts.settings.resource_check_interval
         )
         self._measuring = Loop("measuring", self._measure, _MEASURE_S)
-        self._reconciling = Loop("reconciling", self._reconcile, parts.settings.reconcile_interval)
-        self._retaining = Loop("retention", self._retain, _RETENTION_S)
+        interval = parts.settings.reconcile_interval
+        self._reconciling = Loop("reconciling", self._reconcile, interval, first_after=interval)
+        self._retaining = Loop("retention", self._retain, _RETENTION_S, first_after=60)
         self._heartbeat_due = 0.0
-        self._first_reconcile = True
-        self._first_retain = True
         self._shutting_down = False
         self.running = False
 
@@ -78,10 +77,11 @@ class Yard:
         parts = self._parts
         parts.store.subscribe(parts.hub.publish)
         parts.machine.refresh()
-        self._machines.register(epoch_grows=True)
         self._news.start()
         for executor in parts.executors.values():
             executor.open(self._news.hear)
+        self._look_at_executors()
+        self._machines.register(epoch_grows=True)
         self._placer.dispatching = True
         found = self._reconciler.adopt()
         parts.store.on_wake(self._woken)
@@ -331,7 +331,8 @@ class Yard:
         return None if due is None else max(0.0, due - self._parts.clock())
 
     def _measure(self) -> float | None:
-        if self._parts.machine.refresh():
+        changed = self._look_at_executors()
+        if self._parts.machine.refresh() or changed:
             self._wake_scheduling()
         now = time.monotonic()
         if now >= self._heartbeat_due:
@@ -339,17 +340,22 @@ class Yard:
             self._machines.register(epoch_grows=False)
         return None
 
+    def _look_at_executors(self) -> bool:
+        """Whether another set of them can start something; also brings a dead keeper back."""
+        machine = self._parts.machine
+        before = machine.executors
+        machine.executors = tuple(
+            name for name, executor in self._parts.executors.items() if executor.available()[0]
+        )
+        for name in set(before) - set(machine.executors):
+            story.of().error("the {} executor cannot start anything now", name)
+        return machine.executors != before
+
     def _reconcile(self) -> float | None:
-        if self._first_reconcile:
-            self._first_reconcile = False  # `adopt` has just done it
-        else:
-            self._reconciler.round()
+        self._reconciler.round()
         return None
 
     def _retain(self) -> float | None:
-        if self._first_retain:
-            self._first_retain = False
-            return 60.0
         self._retention.sweep()
         return None
 

@@ -60,7 +60,6 @@ class LocalExecutor:
         self._socket = _bind(self._data_dir)
         self._listener = threading.Thread(target=self._listen, name="news", daemon=True)
         self._listener.start()
-        self._keeper.ensure()
 
     def close(self, *, keep: bool) -> None:
         self._closing.set()
