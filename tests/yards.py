@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from runyard.supervisor import identity
+
 BASE = "/api/v1/training"
 TERMINAL = {"completed", "failed", "cancelled"}
 # No gate may close on a busy test machine, and retries must not take minutes.
@@ -147,7 +149,7 @@ class RunningYard:
         self._end_keeper()
 
     def _end_keeper(self) -> None:
-        """What a killed server left: its keeper's tree, found by the data directory it was given."""
+        """What a killed server left: the keeper of its data directory, and all below it."""
         for pid in keepers_of(self.data):
             for child in [*descendants(pid), pid]:
                 try:
@@ -290,6 +292,27 @@ def keepers_of(data_dir: Path) -> list[int]:
         if is_keeper and str(data_dir).encode() in words and alive(pid):
             found.append(pid)
     return found
+
+
+def kill9(record: dict[str, Any] | None) -> None:
+    """Exactly the recorded process."""
+    assert record is not None
+    pidfd = identity.open_verified(record)
+    assert pidfd is not None, f"{record} is gone already"
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    finally:
+        os.close(pidfd)
+
+
+def keeper_pid(data_dir: Path) -> int:
+    """Supervisors are forks of the keeper and look like it, but for their name."""
+    [pid] = [
+        pid
+        for pid in keepers_of(data_dir)
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "runyard-keeper"
+    ]
+    return pid
 
 
 class Truth:

@@ -64,7 +64,12 @@ class Commands:
         if attempt.node_id != self._parts.node_id:
             self._parts.store.wake_others("stop")
             return
-        self._parts.executors[attempt.executor].stop(attempt.attempt_id, stop)
+        try:
+            self._parts.executors[attempt.executor].stop(attempt.attempt_id, stop)
+        except OSError as error:
+            # The request is committed, so it is not lost: reconcile repeats it.
+            log = story.of(attempt.attempt_id.rpartition(".")[0], attempt.attempt_id)
+            log.error("the stop request could not be passed on yet: {}", error)
 
     def retry(self, ref: str, actor: Actor, *, fresh: bool = False) -> Job:
         now = self._parts.clock()

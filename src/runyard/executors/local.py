@@ -174,7 +174,7 @@ class LocalExecutor:
 
 def _sighting(folder: str, seen: reconcile.Sight) -> Sighting:
     written = seen.journal
-    if written.spec is None:
+    if seen.state == reconcile.ABSENT:
         return Sighting(Sight.ABSENT)
     if written.exit is not None:
         return Sighting(Sight.ENDED, end=_end(written.exit))
