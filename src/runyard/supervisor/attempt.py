@@ -141,7 +141,6 @@ class Attempt:
                 "log": f"{self.folder}/{protocol.LOG}",
                 "nice": spec.get("nice", 0),
                 "no_new_privs": spec.get("no_new_privs", True),
-                "cgroups": (),
             }
         )
         self.reached("go")

@@ -113,9 +113,6 @@ def _become_job(plan_fd: int, failure: int) -> NoReturn:
         if plan["nice"]:
             step, path = "nice", ""
             os.nice(plan["nice"])
-        for group in plan["cgroups"]:
-            step, path = "cgroup", group
-            _join(group)
         step, path = "cwd", plan["cwd"]
         os.chdir(path)
         step, path = "exec", plan["argv"][0]
@@ -140,12 +137,6 @@ def _read_plan(fd: int) -> dict[str, Any]:
     if not body or len(body) != int.from_bytes(data[:_LENGTH_BYTES], "big"):
         _vanish()
     return marshal.loads(body)  # type: ignore[no-any-return]
-
-
-def _join(group: str) -> None:
-    fd = os.open(f"{group}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
-    os.write(fd, b"0")
-    os.close(fd)
 
 
 def _vanish() -> NoReturn:

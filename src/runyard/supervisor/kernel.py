@@ -20,6 +20,8 @@ _PR_GET_CHILD_SUBREAPER = 37
 _PR_SET_NO_NEW_PRIVS = 38
 _FALLOC_KEEP_SIZE = 1
 _FALLOC_PUNCH_HOLE = 2
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWPID = 0x20000000
 RLIMIT_LOCKS = 10  # ignored by Linux since 2.4.25, inherited by everything: it carries our tag
 
 if _libc is not None:
@@ -54,6 +56,10 @@ def no_new_privileges() -> bool:
     return _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
+def leave_user_and_pid_namespace() -> bool:
+    return _libc is not None and _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWPID) == 0
+
+
 def name_process(name: str) -> None:
     """What `ps` shows as the command name."""
     if _libc is not None:
@@ -62,8 +68,12 @@ def name_process(name: str) -> None:
 
 
 def reserve(fd: int, length: int) -> bool:
-    """Reserve disk blocks behind the end of the file without changing its size."""
-    return _fallocate(fd, _FALLOC_KEEP_SIZE, 0, length)
+    """Reserve disk blocks behind the end of the file without changing its size; False where that
+    is not supported, or when the disk is full already."""
+    try:
+        return _fallocate(fd, _FALLOC_KEEP_SIZE, 0, length)
+    except OSError:
+        return False
 
 
 def punch_hole(fd: int, start: int, end: int) -> bool:

@@ -1,0 +1,252 @@
+"""The attempt's folder when things go wrong: full disks, torn records, clocks, links (R42)."""
+
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from keeper_yard import Yard, wait_for
+
+from runyard.supervisor import journal, liveness, process_table, protocol, reconcile
+
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 1 MiB with a yard on it."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("cannot mount a tmpfs here")
+    yard = Yard(place)
+    try:
+        yield yard
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{place}/filler")
+        yard.close()
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def fill(yard):
+    with open(f"{yard.data_dir}/filler", "wb", buffering=0) as file:
+        size = 1 << 16
+        while size >= 512:
+            try:
+                file.write(b"x" * size)
+            except OSError:
+                size //= 2
+
+
+@needs_root
+def test_disk_full_at_exit_record(small_disk):
+    """The room for the end was reserved at the start."""
+    attempt_id = small_disk.start(["/bin/sleep", "600"])
+    small_disk.wait_job(attempt_id)
+    fill(small_disk)
+    os.kill(small_disk.journal(attempt_id).job["pid"], signal.SIGKILL)
+    end = small_disk.wait_end(attempt_id)
+    assert (end["signal"], end["by"]) == (signal.SIGKILL, "supervisor")
+
+
+@needs_root
+def test_disk_full_job_sees_enospc_shim_lives(small_disk):
+    code = (
+        "import os\n"
+        "try:\n"
+        "    while True: os.write(1, b'x' * 65536)\n"
+        "except OSError as error:\n"
+        "    os._exit(error.errno)\n"
+    )
+    attempt_id = small_disk.start_python(code)
+    end = small_disk.wait_end(attempt_id)
+    assert (end["code"], end["by"]) == (errno.ENOSPC, "supervisor")
+
+
+@needs_root
+def test_disk_full_before_the_start(small_disk):
+    """Nothing runs whose identity cannot be recorded; the record comes when there is room."""
+    attempt_id = small_disk.prepare(["/bin/true", "x" * 3900])
+    fill(small_disk)
+    small_disk.keeper.run(attempt_id)
+    time.sleep(0.5)
+    os.unlink(f"{small_disk.data_dir}/filler")
+    end = small_disk.wait_end(attempt_id)
+    assert end["code"] in (None, 0)
+    if end["code"] is None:
+        assert end["cause"] in ("never_started", "start_failed")
+
+
+def test_torn_record_ignored(yard):
+    """A supervisor that died in the middle of a record; the next one begins a new line."""
+    attempt_id = yard.prepare(["/bin/sh", "-c", "exit 3"])
+    with open(f"{yard.folder(attempt_id)}/journal", "ab") as file:
+        file.write(b'0badcafe {"v":1,"kind":"exit","code":0')
+    yard.keeper.run(attempt_id)
+    end = yard.wait_end(attempt_id)
+    assert end["code"] == 3
+    assert yard.journal(attempt_id).damaged == 1
+
+
+def test_journal_without_spec_never_starts(yard):
+    folder = yard.folder("job-empty.1")
+    os.makedirs(folder)
+    with open(f"{folder}/journal", "wb"):
+        pass
+    yard.keeper.run("job-empty.1")
+    assert wait_for(lambda: journal.read(folder).exit, "the end")["cause"] == "never_started"
+
+
+def test_records_of_another_version_are_not_judged(yard):
+    """server_upgrade: what a newer supervisor wrote is left to those who know it."""
+    attempt_id = yard.prepare(["/bin/true"])
+    folder = yard.folder(attempt_id)
+    with open(f"{folder}/journal", "ab") as file:
+        file.write(journal.encode({"v": 99, "kind": "job", "pid": 1}))
+    assert reconcile.look(folder).state == reconcile.UNREADABLE
+    assert reconcile.settle(folder) is None
+    assert journal.read(folder).foreign == 1
+
+
+def test_exit_record_never_overwritten(yard):
+    attempt_id = yard.start(["/bin/sh", "-c", "exit 4"])
+    end = yard.wait_end(attempt_id)
+    folder = yard.folder(attempt_id)
+    assert not journal.append(folder, "exit", {"code": 0}, once=True)
+    assert not journal.append(folder, "main_exit", {"code": 0})
+    assert reconcile.settle(folder) == end
+    assert yard.journal(attempt_id).exit["code"] == 4
+
+
+def test_many_writers_one_exit_record(yard):
+    """Keeper, reconciler and supervisor at once: the first wins, the others learn it."""
+    attempt_id = yard.prepare(["/bin/true"])
+    folder = yard.folder(attempt_id)
+    source = os.path.abspath(f"{os.path.dirname(journal.__file__)}/../..")
+    code = f"""
+import sys
+sys.path.insert(0, {source!r})
+from runyard.supervisor import journal
+fields = {{"code": int(sys.argv[2])}}
+print(journal.append(sys.argv[1], "exit", fields, once=True, sync=True))
+"""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", code, folder, str(number)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(8)
+    ]
+    answers = [writer.communicate()[0].strip() for writer in writers]
+    assert answers.count("True") == 1
+    assert yard.journal(attempt_id).exit["code"] == answers.index("True")
+
+
+def test_settle_and_start_cannot_both_win(yard, tmp_path):
+    """The reconciler calls an attempt never started while it is being handed over."""
+    for _ in range(20):
+        ran = tmp_path / "ran"
+        ran.unlink(missing_ok=True)
+        attempt_id = yard.prepare(["/usr/bin/touch", str(ran)])
+        yard.keeper.run(attempt_id)
+        reconcile.settle(yard.folder(attempt_id))
+        end = yard.wait_end(attempt_id)
+        assert (end["cause"] == "never_started") is not ran.exists()
+
+
+def test_job_that_links_its_temp_away(yard, tmp_path):
+    """Removing the temporary directory never leaves it."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("kept")
+    attempt_id = yard.start(
+        [
+            "/bin/sh",
+            "-c",
+            f'ln -s {precious} "$TMPDIR/link"; mkdir -p "$TMPDIR/a/b"; '
+            f'touch "$TMPDIR/a/b/c"; chmod 000 "$TMPDIR/a"',
+        ]
+    )
+    assert yard.wait_end(attempt_id)["temp_removed"]
+    assert (precious / "file").read_text() == "kept"
+    other = yard.start(["/bin/sh", "-c", f'rmdir "$TMPDIR"; ln -s {precious} "$TMPDIR"'])
+    wait_for(lambda: yard.journal(other).exit, "the end")
+    assert (precious / "file").read_text() == "kept"
+
+
+def test_attempt_folder_modes(yard):
+    attempt_id = yard.start(["/bin/echo", "hi"])
+    yard.wait_end(attempt_id)
+    folder = yard.folder(attempt_id)
+    assert os.stat(folder).st_mode & 0o777 == 0o700
+    for name in (protocol.JOURNAL, protocol.LOG):
+        assert os.stat(f"{folder}/{name}").st_mode & 0o777 == 0o600
+
+
+def test_lock_gone_after_the_end(yard):
+    attempt_id = yard.start(["/bin/sleep", "600"])
+    yard.wait_job(attempt_id)
+    assert liveness.supervisor_alive(yard.folder(attempt_id))
+    yard.stop(attempt_id)
+    yard.wait_end(attempt_id)
+    wait_for(lambda: not liveness.supervisor_alive(yard.folder(attempt_id)), "the lock")
+
+
+def test_end_time_is_the_jobs_own(yard):
+    """Recorded when it ended, not when somebody looked; also with the server away."""
+    yard.stop_listening()
+    attempt_id = yard.start(["/bin/sh", "-c", "sleep 0.3; exit 1"])
+    end = yard.wait_end(attempt_id)
+    assert 0.3 <= end["ended_at"] - end["started_at"] < 5
+    yard.listen()
+
+
+def test_fsync_order_traced(yard, tmp_path):
+    """main_exit is on disk before the reaping wait; the identity is written before the go."""
+    trace = tmp_path / "trace"
+    yard.keeper.ensure()
+    # Supervisors and the children they hold ready.
+    pids = process_table.descendants(yard.keeper_pid())
+    calls = "trace=write,fdatasync,wait4,waitid,execve,fcntl"
+    command = [
+        "strace",
+        "-f",
+        "-s",
+        "99",
+        "-o",
+        str(trace),
+        "-e",
+        calls,
+        *(f"-p{pid}" for pid in pids),
+    ]
+    try:
+        tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    except FileNotFoundError:
+        pytest.skip("no strace here")
+    try:
+        wait_for(lambda: all("TracerPid:\t0" not in status(pid) for pid in pids), "strace")
+        yard.wait_end(yard.start(["/bin/true"]))
+    finally:
+        tracer.terminate()
+        tracer.communicate()
+    text = trace.read_text()
+    job = text.index('\\"kind\\":\\"job\\"')
+    executed = text.index('execve("/bin/true"')
+    ended = text.index('\\"kind\\":\\"main_exit\\"')
+    synced = text.index("fdatasync", ended)
+    reaped = text.index("wait4(", ended)
+    assert job < executed < ended < synced < reaped
+
+
+def status(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return file.read()
