@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine import Dialect
 
 from runyard.domain import errors
+from runyard.stores.prepared import Parameters
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -52,17 +53,17 @@ class PostgresDriver:
     def __init__(self, connection: Connection) -> None:
         self._connection: Any = connection  # its methods want literal strings
 
-    def run(self, sql: str, values: Mapping[str, Any]) -> Any:
+    def run(self, sql: str, values: Parameters) -> Any:
         return self._connection.execute(sql, values)
 
-    def insert_many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> list[int]:
+    def insert_many(self, sql: str, values: Sequence[Parameters]) -> list[int]:
         if len(values) == 1:
             return [self._connection.execute(sql, values[0]).fetchone()[0]]
         with self._connection.cursor() as cursor:
             cursor.executemany(sql, values, returning=True)
             return [result.fetchone()[0] for result in cursor.results()] if values else []
 
-    def run_many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None:
+    def run_many(self, sql: str, values: Sequence[Parameters]) -> None:
         with self._connection.cursor() as cursor:
             cursor.executemany(sql, values)
 

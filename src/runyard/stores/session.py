@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from runyard.domain.events import StoredEvent
-from runyard.stores.prepared import Prepared, PreparedStatements, Statement
+from runyard.stores.prepared import Parameters, Prepared, PreparedStatements, Statement
 
 _SIZES = (1, 8, 64, 512)
 
@@ -16,15 +16,15 @@ _SIZES = (1, 8, 64, 512)
 class Driver(Protocol):
     """The little that differs between sqlite3 and psycopg."""
 
-    def run(self, sql: str, values: Mapping[str, Any]) -> Any:
+    def run(self, sql: str, values: Parameters) -> Any:
         """A cursor with fetchone, fetchall and rowcount."""
         ...
 
-    def insert_many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Run an INSERT ... RETURNING id for each; the ids in the same order."""
+    def insert_many(self, sql: str, values: Sequence[Parameters]) -> list[int]:
+        """Run an INSERT that gives an id for each; the ids in the same order."""
         ...
 
-    def run_many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None: ...
+    def run_many(self, sql: str, values: Sequence[Parameters]) -> None: ...
     def before_events(self) -> None:
         """Called before events get their ids: from here to the commit nobody else gives any."""
         ...
@@ -117,3 +117,6 @@ class Session:
     def _insert_many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> list[int]:
         prepared = self._statements.get(statement)
         return self._driver.insert_many(prepared.sql, [prepared.bound(row) for row in rows])
+
+    def _insert(self, statement: Statement, **params: Any) -> int:
+        return self._insert_many(statement, [params])[0]

@@ -26,8 +26,7 @@ OF_JOB_AFTER = Statement(_AFTER.where(events.c.job_id == bindparam("the_job")))
 LAST_ID = Statement(select(func.max(events.c.id).label("last")))
 _REF = Statement(select(training_jobs.c.uuid).where(training_jobs.c.id == bindparam("the_job")))
 _INSERT = Statement(
-    insert(events).returning(events.c.id),
-    ("job_id", "code", "at", "actor", "attempt_id", "params"),
+    insert(events).inline(), [c.key for c in events.c if c.key != "id"], gives=events.c.id
 )
 
 

@@ -50,7 +50,7 @@ _DEPENDENTS = Statement(
     .order_by(job_dependencies.c.job_id)
 )
 _INSERT = Statement(
-    insert(training_jobs).returning(_jobs.id), [c.key for c in _jobs if c.key != "id"]
+    insert(training_jobs).inline(), [c.key for c in _jobs if c.key != "id"], gives=_jobs.id
 )
 _INSERT_LABEL = Statement(insert(job_labels).inline(), ("job_id", "name", "value"))
 _INSERT_DEPENDENCY = Statement(

@@ -16,7 +16,9 @@ from runyard.stores.tables import api_keys, flags, idempotency_keys
 _KEYS = Statement(select(api_keys).order_by(api_keys.c.id))
 _BY_DIGEST = Statement(select(api_keys).where(api_keys.c.digest == bindparam("the_digest")))
 _INSERT_KEY = Statement(
-    insert(api_keys).returning(api_keys.c.id), [c.key for c in api_keys.c if c.key != "id"]
+    insert(api_keys).inline(),
+    [c.key for c in api_keys.c if c.key != "id"],
+    gives=api_keys.c.id,
 )
 _DELETE_KEY = Statement(delete(api_keys).where(api_keys.c.id == bindparam("the_id")))
 _TOUCH_KEY = Statement(
@@ -57,7 +59,7 @@ class KeyReads(Session):
 
 class KeyWrites(KeyReads):
     def insert_key(self, key: Key, digest: str) -> Key:
-        row = self._row(
+        key_id = self._insert(
             _INSERT_KEY,
             name=key.name,
             role=key.role,
@@ -68,8 +70,7 @@ class KeyWrites(KeyReads):
             last_used_at=key.last_used_at,
             expires_at=key.expires_at,
         )
-        assert row is not None
-        return replace(key, key_id=row.id, created_at=to_the_microsecond(key.created_at))
+        return replace(key, key_id=key_id, created_at=to_the_microsecond(key.created_at))
 
     def revoke_key(self, key_id: int) -> bool:
         return self._run(_DELETE_KEY, the_id=key_id) > 0

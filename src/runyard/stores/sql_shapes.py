@@ -16,8 +16,9 @@ _WAIT = Statement(
     select(shapes.c.wait_code, shapes.c.wait_params).where(shapes.c.id == bindparam("shape"))
 )
 _INSERT = Statement(
-    insert(shapes).returning(shapes.c.id),
+    insert(shapes).inline(),
     [c.key for c in shapes.c if c.key not in ("id", "wait_code", "wait_params")],
+    gives=shapes.c.id,
 )
 _SET_WAIT = Statement(
     update(shapes).where(shapes.c.id == bindparam("shape")), ("wait_code", "wait_params")
@@ -66,16 +67,15 @@ class ShapeWrites(ShapeReads):
 
     def _find_or_insert(self, key: str, priority: Priority, spec: JobSpec) -> int:
         row = self._row(_BY_KEY, the_key=key)
-        if row is None:
-            row = self._row(
-                _INSERT,
-                key=key,
-                priority=priority.value,
-                **rows.request_columns(spec.request),
-                executor=spec.executor,
-                array_id=spec.array.array_id if spec.array else None,
-                array_limit=spec.array.limit if spec.array else 0,
-            )
-            assert row is not None
-        found: int = row.id
-        return found
+        if row is not None:
+            found: int = row.id
+            return found
+        return self._insert(
+            _INSERT,
+            key=key,
+            priority=priority.value,
+            **rows.request_columns(spec.request),
+            executor=spec.executor,
+            array_id=spec.array.array_id if spec.array else None,
+            array_limit=spec.array.limit if spec.array else 0,
+        )

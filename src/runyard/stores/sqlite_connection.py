@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy.dialects.sqlite.base import SQLiteCompiler, SQLiteDialect
 from sqlalchemy.engine import Dialect
+
+from runyard.stores.prepared import Parameters
 
 _KEPT_READERS = 8
 
@@ -27,7 +29,7 @@ class _HintedDialect(SQLiteDialect):
 
 
 def sqlite_dialect() -> Dialect:
-    return _HintedDialect(paramstyle="named")
+    return _HintedDialect(paramstyle="qmark")
 
 
 def connect(path: str, *, read_only: bool = False) -> sqlite3.Connection:
@@ -49,14 +51,14 @@ class SqliteDriver:
         self._execute = connection.execute
         self.connection = connection
 
-    def run(self, sql: str, values: Mapping[str, Any]) -> Any:
+    def run(self, sql: str, values: Parameters) -> Any:
         return self._execute(sql, values)
 
-    def insert_many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> list[int]:
+    def insert_many(self, sql: str, values: Sequence[Parameters]) -> list[int]:
         execute = self._execute
-        return [execute(sql, row).fetchone()[0] for row in values]
+        return [execute(sql, row).lastrowid or 0 for row in values]
 
-    def run_many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None:
+    def run_many(self, sql: str, values: Sequence[Parameters]) -> None:
         self.connection.executemany(sql, values)
 
     def before_events(self) -> None:

@@ -1,0 +1,73 @@
+"""The queue is read through its indexes: cost does not grow with jobs that wait or have ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from runyard.domain.job import ArrayPlace, Priority
+from runyard.stores import sql_attempts, sql_events, sql_jobs, sql_queue
+from runyard.stores.prepared import PreparedStatements
+from runyard.stores.sqlite_connection import sqlite_dialect
+from runyard.testing.store_samples import new_job, submit
+
+SEEKS = {
+    sql_queue._HEADS: "ix_training_jobs_ready_by_shape",
+    sql_queue._READY_OF_SHAPE: "ix_training_jobs_ready_by_shape",
+    sql_queue._COUNT_AHEAD: "ix_training_jobs_ready_by_priority",
+    sql_queue._FIRST_AHEAD: "ix_training_jobs_ready_by_priority",
+    sql_queue._FIRST_OF_PRIORITY: "ix_training_jobs_ready_by_priority",
+    sql_queue._WHOLE_NOT_READY: "ix_training_jobs_not_ready",
+    sql_queue._NEXT_DELAYED: "ix_training_jobs_delayed",
+    sql_queue._WAKE: "ix_training_jobs_delayed",
+    sql_attempts._ALL_LIVE: "ix_attempts_live",
+    sql_attempts._LIVE_OF_NODE: "ix_attempts_live",
+    sql_attempts._ACTIVE: "ix_attempts_live",
+    sql_events.OF_JOB_AFTER: "ix_events_job_id",
+    sql_jobs._BY_REF: "sqlite_autoindex_training_jobs_1",
+    sql_jobs._DEPENDENTS: "ix_job_dependencies_depends_on_id",
+}
+
+
+@pytest.fixture
+def plan(store, query):  # noqa: ARG001 - the store makes the file
+    statements = PreparedStatements(sqlite_dialect())
+
+    def explain(statement):
+        sql = statements.get(statement).sql
+        return [row[3] for row in query("EXPLAIN QUERY PLAN " + sql, *[1] * sql.count("?"))]
+
+    return explain
+
+
+@pytest.mark.parametrize("statement", SEEKS, ids=SEEKS.values())
+def test_it_is_found_by_its_index(plan, statement):
+    steps = plan(statement)
+    assert any(SEEKS[statement] in step for step in steps), steps
+    # The queue is never read through from end to end, and never sorted.
+    table = "training_jobs" if "training_jobs" in SEEKS[statement] else "nothing"
+    reads = [step for step in steps if step.startswith(f"SCAN {table}") and "INDEX" not in step]
+    assert not reads
+
+
+def test_shapes_that_nothing_waits_for_are_not_looked_at(store):
+    """One seek per shape with ready jobs: counted in steps of SQLite's machine, not in time."""
+    submit(store, *(new_job(priority=priority) for priority in Priority))
+    few = _steps(store)
+    submit(store, *(new_job(ready=False, array=ArrayPlace(f"a{n}", 0)) for n in range(500)))
+    submit(store, *(new_job() for _ in range(2000)))
+    assert _steps(store) <= few * 1.2
+
+
+def _steps(store):
+    with store.read() as reader:
+        steps = 0
+
+        def count():
+            nonlocal steps
+            steps += 1
+            return 0
+
+        reader._driver.connection.set_progress_handler(count, 1)
+        assert len(reader.waiting_shapes()) == 3
+        reader._driver.connection.set_progress_handler(None, 1)
+        return steps
