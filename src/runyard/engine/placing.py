@@ -77,31 +77,32 @@ class Placer:
 
     def _machines(self, tx: Transaction) -> tuple[MachineView, ...]:
         machine = self._parts.machine
+        nodes = tx.nodes() if self._parts.store.shared else []
+        # Another server may have drained or undrained this one a moment ago.
+        told = {node.node_id: node.drained for node in nodes}
         views = [
             MachineView(
                 node_id=self._parts.node_id,
                 machine_id=machine.machine_id,
                 capacity=machine.capacity,
                 executors=machine.executors,
-                drained=machine.drained,
+                drained=told.get(self._parts.node_id, machine.drained),
                 closed_gates=machine.gates.closed,
             )
         ]
-        if self._parts.store.shared:
-            clock = self._parts.store.now()
-            views.extend(
-                MachineView(
-                    node_id=node.node_id,
-                    machine_id=node.machine_id,
-                    capacity=node.capacity,
-                    executors=node.executors,
-                    drained=node.drained,
-                    closed_gates=update_gates(Gates(), node.load, machine.limits).closed,
-                )
-                for node in tx.nodes()
-                if node.node_id != self._parts.node_id
-                and clock - node.heartbeat_at < NODE_SILENT_S
+        clock = self._parts.store.now()
+        views.extend(
+            MachineView(
+                node_id=node.node_id,
+                machine_id=node.machine_id,
+                capacity=node.capacity,
+                executors=node.executors,
+                drained=node.drained,
+                closed_gates=update_gates(Gates(), node.load, machine.limits).closed,
             )
+            for node in nodes
+            if node.node_id != self._parts.node_id and clock - node.heartbeat_at < NODE_SILENT_S
+        )
         return tuple(views)
 
     def _apply(self, tx: Transaction, chosen: Placement, now: float) -> Placed:

@@ -1,0 +1,176 @@
+"""Two servers share one PostgreSQL: jobs run once, ports are held once, nothing is lost."""
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from yards import SMALL, Truth, until
+
+LIMIT = 6
+FIRST_PORT, LAST_PORT = 38460, 38464
+# Each line is appended by one write, so the file's order is the order in which things happened.
+MARKS = (
+    "echo start $RUNYARD_JOB_ID ${{RUNYARD_PORT_0:--}} >>{marks}; "
+    "echo end $RUNYARD_JOB_ID ${{RUNYARD_PORT_0:--}} >>{marks}"
+)
+
+
+@pytest.fixture
+def pair(make_yard, postgres_url):
+    """Two servers of one machine, started at the same time on one empty database."""
+    flags = ["--database-url", postgres_url, "--port-range", f"{FIRST_PORT}-{LAST_PORT}"]
+    yards = [
+        make_yard(*flags, max_concurrent=LIMIT, env={"RUNYARD_NODE_NAME": name})
+        for name in ("one", "two")
+    ]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda yard: yard.start(), yards))
+
+
+def submit_slowly(yard, jobs):
+    """Some one by one, the rest in batches: both ways in."""
+    single, rest = jobs[:20], jobs[20:]
+    for job in single:
+        assert yard.api("POST", "/jobs", job).status == 201
+    for start in range(0, len(rest), 46):
+        answer = yard.api("POST", "/jobs/batch", {"jobs": rest[start : start + 46]})
+        assert answer.status == 201, answer.data
+
+
+def test_500_short_jobs_run_exactly_once(pair, tmp_path):
+    """R11, R33, R55; exactly once, none lost, no port twice at once, max_concurrent for both."""
+    marks = tmp_path / "marks"
+    command = ["sh", "-c", MARKS.format(marks=marks)]
+    plain = {**SMALL, "command": command}
+    wants_port = {**plain, "ports": 1}
+    halves = [[plain, wants_port] * 125, [wants_port, plain] * 125]
+    threads = [
+        threading.Thread(target=submit_slowly, args=both)
+        for both in zip(pair, halves, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    def done():
+        return int(pair[0].api("GET", "/jobs?status=completed&limit=1").headers["X-Total-Count"])
+
+    until(lambda: done() == 500, 90, lambda: (done(), pair[1].ask("/queue/status")), every=0.2)
+    lines = [line.split() for line in marks.read_text().splitlines()]
+    starts = Counter(ref for word, ref, _ in lines if word == "start")
+    assert len(starts) == 500
+    assert set(starts.values()) == {1}
+    assert_never_shared(lines)
+    attempts = [job["attempt"] for job in all_jobs(pair[1])]
+    assert {attempt["number"] for attempt in attempts} == {1}
+    assert {attempt["exit_code"] for attempt in attempts} == {0}
+    ran_by = Counter(attempt["node"] for attempt in attempts)
+    assert len(ran_by) == 2, f"one server did all the work: {ran_by}"
+
+
+def assert_never_shared(lines):
+    """What the jobs themselves saw: never more than the limit, never one port for two."""
+    running, ports = set(), {}
+    for word, ref, port in lines:
+        if word == "start":
+            running.add(ref)
+            if port != "-":
+                assert FIRST_PORT <= int(port) <= LAST_PORT
+                assert port not in ports, f"{ref} and {ports[port]} both hold {port}"
+                ports[port] = ref
+        else:
+            running.remove(ref)
+            ports.pop(port, None)
+        assert len(running) <= LIMIT
+    assert not running
+    assert sum(port != "-" for _, _, port in lines) == 500
+
+
+def all_jobs(yard):
+    jobs, cursor = [], ""
+    while True:
+        answer = yard.api("GET", f"/jobs?limit=500{cursor}")
+        jobs += answer.body
+        if "X-Next-Cursor" not in answer.headers:
+            return jobs
+        cursor = f"&cursor={answer.headers['X-Next-Cursor']}"
+
+
+def submit_to_first(pair, command, **fields):
+    """A job that the first server owns: the other is drained while it is placed."""
+    one, two = pair
+    assert one.api("POST", "/nodes/two/drain").ok
+    ref = two.submit(command, **fields)
+    two.wait(ref, "running")
+    assert one.api("POST", "/nodes/two/undrain").ok
+    names = {node["name"]: node["node_id"] for node in two.ask("/nodes")}
+    assert two.attempts(ref)[0]["node"] == names["one"]
+    return ref
+
+
+def test_through_the_server_that_does_not_own_the_job(pair, tmp_path):
+    """Cancel and logs work whichever server is asked."""
+    one, two = pair
+    truth = Truth(tmp_path / "truth")
+    ref = submit_to_first(
+        pair,
+        ["sh", "-c", f"exec 9>{truth.path}; echo up >&9; echo hello; echo world; exec sleep 600"],
+        grace_s=1,
+    )
+    until(lambda: truth.held() and truth.data)
+    until(lambda: two.logs(ref) == ["hello", "world"], words=lambda: two.logs(ref))
+    raw = two.api("GET", f"/jobs/{ref}/logs?raw=true")
+    assert (raw.status, raw.data) == (200, b"hello\nworld\n")
+    followed = two.cli("logs", ref)
+    assert followed.stdout == "hello\nworld\n", followed.stderr
+    answer = two.cancel(ref)
+    assert (answer.status, answer.body["status"]) == (200, "cancelled")
+    assert not truth.held()
+    assert one.status(ref) == "cancelled"
+    assert answer.body["receipt"]["proof"] == "echild"
+    truth.close()
+
+
+def test_one_server_is_killed(pair, tmp_path):
+    """R42, R56: the other goes on with the queue and keeps cancels for it; restarted, it adopts
+    what is its own."""
+    one, two = pair
+    truth = Truth(tmp_path / "truth")
+    forever = ["sh", "-c", f"exec 9>{truth.path}; echo up >&9; exec sleep 600"]
+    go = tmp_path / "go"
+    kept = submit_to_first(pair, forever, grace_s=1)
+    cancelled = submit_to_first(pair, forever, grace_s=1)
+    until(lambda: truth.held() and truth.data.count(b"up") == 2)
+    ends = submit_to_first(pair, ["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done; exit 5"])
+    one.kill9()
+    refs = [two.submit(["true"]) for _ in range(20)]
+    for ref in refs:
+        two.wait(ref, "completed")
+    assert two.cancel(cancelled, wait=0).body["status"] == "cancelling"
+    go.touch()
+    assert two.status(kept) == "running"
+    assert two.status(cancelled) == "cancelling"
+    assert truth.held()
+    one.start()
+    two.wait(cancelled, "cancelled")
+    assert two.wait(ends, "failed")["attempt"]["exit_code"] == 5
+    [attempt] = two.attempts(kept)
+    assert attempt["status"] == "running"
+    assert two.cancel(kept).body["status"] == "cancelled"
+    assert not truth.held()
+    truth.close()
+
+
+def test_both_servers_stop_and_start_the_queue_as_one(pair):
+    """R22: paused through one, nothing starts on either; told to go on through the other."""
+    one, two = pair
+    assert one.api("POST", "/system/stop-queue").ok
+    refs = [yard.submit(["true"]) for yard in pair for _ in range(3)]
+    assert two.ask("/queue/status")["dispatching"] is False
+    until(lambda: {two.job(ref)["reason"]["code"] for ref in refs} == {"dispatch_paused"}, 5)
+    assert two.api("POST", "/system/start-queue").ok
+    for ref in refs:
+        one.wait(ref, "completed")
