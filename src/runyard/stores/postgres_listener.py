@@ -95,16 +95,14 @@ class Listener:
     def _listen(self) -> None:
         """Until something goes wrong or the store is closed."""
         while not self._closing.is_set():
-            told_of_events = False
-            for notice in self._connection.notifies(timeout=_LOOK_AGAIN_S, stop_after=1):
-                if notice.channel == EVENTS_CHANNEL:
-                    told_of_events = True
-                else:
+            # All of them: several may arrive in one packet.
+            notices = list(self._connection.notifies(timeout=_LOOK_AGAIN_S, stop_after=1))
+            for notice in notices:
+                if notice.channel == WAKE_CHANNEL:
                     self._wake(notice.payload)
-                break
-            else:
+            if not notices:
                 self._clock.set(self._connection)
-            if told_of_events:
+            if not notices or any(notice.channel == EVENTS_CHANNEL for notice in notices):
                 self._deliver()
 
     def _deliver(self) -> None:
