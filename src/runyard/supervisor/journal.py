@@ -89,11 +89,12 @@ class Journal:
         """Take in what was appended behind the part already known."""
         self.size += len(data)
         lines = data.split(b"\n")
-        self.torn = bool(lines.pop())
-        for line in lines:
+        self.torn = bool(lines[-1])
+        for number, line in enumerate(lines):
+            # A last record that lacks only its end of line is whole: the checksum says so.
             record = decode(line)
             if record is None:
-                self.damaged += bool(line)
+                self.damaged += bool(line) and number < len(lines) - 1
             elif record["v"] == protocol.VERSION:
                 self.records.append(record)
             else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import select
 import socket
 import time
 from typing import Any
@@ -12,7 +11,9 @@ from typing import Any
 from runyard.supervisor import protocol
 
 _BACKLOG = 64  # unsent pieces a sender remembers; older ones are dropped
-_TRIES = 6
+_TRIES = 6  # while nobody listens
+_QUEUE_PAUSE_S = 0.002
+_SENT, _FULL, _NOBODY = "sent", "full", "nobody"
 _encode_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -34,32 +35,34 @@ class NewsSender:
             **fields,
         }
         data = _encode_json(piece).encode()
-        if self.unsent or not self._try(data):
+        if self.unsent or self._try(data) is not _SENT:
             self.unsent.append((_TRIES, data))
             del self.unsent[:-_BACKLOG]
 
-    def flush(self, patience_s: float = 0.0) -> bool:
+    def flush(self, patience_s: float = 0.0) -> None:
         """Try again to send what could not be sent; wait this long for room in a full queue."""
         deadline = time.monotonic() + patience_s
         while self.unsent:
-            _tries, data = self.unsent[0]
-            if self._try(data):
+            outcome = self._try(self.unsent[0][1])
+            if outcome is _SENT:
                 self.unsent.pop(0)
+            elif outcome is _NOBODY:
+                self.unsent = [(n - 1, data) for n, data in self.unsent if n > 1]
+                return
             elif (left := deadline - time.monotonic()) > 0:
-                select.select([], [], [], min(left, 0.002))
+                time.sleep(min(left, _QUEUE_PAUSE_S))
             else:
-                self.unsent = [(n - 1, d) for n, d in self.unsent if n > 1]
-                return False
-        return True
+                return
 
-    def _try(self, data: bytes) -> bool:
-        """False if the queue is full or nobody listens; news too large to send is given up."""
+    def close(self) -> None:
+        self._socket.close()
+
+    def _try(self, data: bytes) -> str:
         try:
             self._socket.sendto(data, protocol.NEWS_SOCKET)
+        except BlockingIOError:
+            return _FULL
         except OSError as error:
-            return error.errno == errno.EMSGSIZE
-        return True
-
-    @property
-    def fd(self) -> int:
-        return self._socket.fileno()
+            # What is too large will never fit: the journal has it.
+            return _SENT if error.errno == errno.EMSGSIZE else _NOBODY
+        return _SENT

@@ -1,0 +1,74 @@
+"""What cannot be killed is named, and its attempt does not end before it is dead (R41)."""
+
+import contextlib
+import os
+
+import pytest
+from keeper_yard import wait_for
+
+from runyard.supervisor import cgroup, reconcile
+
+FREEZER = cgroup.writable_v1_freezer() if os.getuid() == 0 else None
+pytestmark = pytest.mark.skipif(
+    FREEZER is None, reason="a frozen v1 group stands in for a driver that hangs: needs root"
+)
+
+
+@pytest.fixture
+def freezer():
+    """SIGKILL does nothing to a process in a frozen group until it is thawed."""
+    group = f"{FREEZER}/runyard-test-{os.getpid()}"
+    os.mkdir(group)
+
+    def write(name, value):
+        with open(f"{group}/{name}", "w") as file:
+            file.write(value)
+
+    yield write
+    write("freezer.state", "THAWED")
+    wait_for(lambda: removed(group), "the group to be empty")
+
+
+def removed(group):
+    with contextlib.suppress(OSError):
+        os.rmdir(group)
+    return not os.path.exists(group)
+
+
+def freeze_main(yard, attempt_id, freezer):
+    yard.wait_job(attempt_id)
+    pid = yard.journal(attempt_id).job["pid"]
+    freezer("cgroup.procs", str(pid))
+    freezer("freezer.state", "FROZEN")
+    return pid
+
+
+def test_stuck_is_reported_and_keeps_the_attempt(yard, freezer):
+    """stuck_frozen_v1_reported_and_thawed, stuck_keeps_resources_reserved"""
+    attempt_id = yard.start(["/bin/sleep", "600"], kill_timeout_s=0.3)
+    pid = freeze_main(yard, attempt_id, freezer)
+    yard.stop(attempt_id, grace_s=0)
+    stuck = yard.hear(attempt_id, "stuck")["processes"]
+    assert [process["pid"] for process in stuck] == [pid]
+    assert stuck[0]["comm"] == "sleep"
+    assert yard.journal(attempt_id).exit is None
+    assert yard.journal(attempt_id).stuck["processes"] == stuck
+    assert reconcile.look(yard.folder(attempt_id)).state == reconcile.ALIVE
+    freezer("freezer.state", "THAWED")
+    end = yard.wait_end(attempt_id)
+    assert (end["cause"], end["stuck"]) == ("cancelled", [])
+    assert end["was_stuck"] == stuck
+
+
+def test_stuck_after_the_supervisors_death(yard, freezer):
+    """The keeper does not close an attempt either while something of it lives."""
+    attempt_id = yard.start(["/bin/sleep", "600"], kill_timeout_s=0.3)
+    pid = freeze_main(yard, attempt_id, freezer)
+    os.kill(yard.supervisor_pid(attempt_id), 9)
+    stuck = yard.hear(attempt_id, "stuck")["processes"]
+    assert [process["pid"] for process in stuck] == [pid]
+    assert yard.journal(attempt_id).exit is None
+    other = yard.start(["/bin/sh", "-c", "exit 3"])
+    assert yard.wait_end(other)["code"] == 3
+    freezer("freezer.state", "THAWED")
+    assert yard.wait_end(attempt_id)["cause"] == "supervisor_lost"

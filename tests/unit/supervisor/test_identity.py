@@ -1,0 +1,101 @@
+"""Identities: what makes a process the one that was recorded."""
+
+import os
+import subprocess
+
+import pytest
+
+from runyard.supervisor import identity, kernel, process_table
+
+
+def test_own_identity_verifies():
+    record = identity.of_process(os.getpid())
+    pidfd = identity.open_verified(record)
+    assert pidfd is not None
+    os.close(pidfd)
+
+
+@pytest.mark.parametrize("field", ["boot_id", "pidns", "start_ticks"])
+def test_any_difference_is_a_stranger(field):
+    record = identity.of_process(os.getpid())
+    record[field] = "other" if field == "boot_id" else record[field] + 1
+    assert identity.open_verified(record) is None
+
+
+def test_gone_process_has_no_identity():
+    process = subprocess.Popen(["true"])
+    record = identity.of_process(process.pid)
+    process.wait()
+    assert identity.start_ticks(process.pid) is None
+    assert identity.open_verified(record) is None
+
+
+def test_names_with_parentheses_do_not_confuse(tmp_path):
+    """The command name stands in the middle of /proc/PID/stat and may hold anything."""
+    program = tmp_path / "a) Z 1 (b"
+    program.symlink_to("/bin/sleep")
+    process = subprocess.Popen([str(program), "60"])
+    try:
+        stat = identity.stat_fields(process.pid)
+        assert int(stat[1]) == os.getpid()
+        assert process_table.alive(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_children_and_descendants():
+    process = subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60 & wait"])
+    try:
+        while len(process_table.children(process.pid)) < 2:
+            pass
+        grandchildren = process_table.children(process.pid)
+        assert process.pid in process_table.children(os.getpid())
+        assert set(grandchildren) <= set(process_table.descendants(os.getpid()))
+        assert set(process_table._children_by_scan(process.pid)) == set(grandchildren)
+    finally:
+        for pid in process_table.children(process.pid):
+            os.kill(pid, 9)
+        process.wait()
+
+
+def test_tag_is_inherited_and_read_from_outside():
+    tag = (1 << 60) + 12345
+    pid = os.fork()
+    if pid == 0:
+        kernel.set_tag(tag)
+        os.execve("/bin/sleep", ["sleep", "60"], {})
+    try:
+        while process_table.tag(pid) != tag:
+            pass
+        assert process_table.tag(os.getpid()) != tag
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+
+
+def test_zombies_are_dead():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert not process_table.alive(pid)
+    os.waitpid(pid, 0)
+
+
+def test_environment_line_is_matched_whole():
+    process = subprocess.Popen(["sleep", "60"], env={"A": "value", "PATH": os.environ["PATH"]})
+    try:
+        while b"sleep" not in process_table.command_line(process.pid):
+            pass
+        assert process_table.has_environment_line(process.pid, b"A=value")
+        assert not process_table.has_environment_line(process.pid, b"A=val")
+        assert not process_table.has_environment_line(process.pid, b"=value")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_ancestors_hold_the_whole_line():
+    line = process_table.ancestors_and_self()
+    assert {os.getpid(), os.getppid(), 1} <= line
