@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runyard.domain import reasons, states
@@ -14,10 +14,9 @@ from runyard.domain.scheduling.gates import gate_values
 from runyard.engine.commands import find
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
-from runyard.stores.base import JobFilter, JobPage, Reader
+from runyard.stores.base import ActiveAttempt, JobFilter, JobPage, Reader
 
 _NAMED = 10  # blockers named at most, of each kind
-_AHEAD = 500  # jobs ahead that an estimate looks at
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,14 @@ class Views:
             )
 
     def _waiting(self, reader: Reader, limit: int) -> list[JobView]:
-        return [self._full(reader, job) for job in reader.waiting_jobs(limit)]
+        """In queue order, so that each one's place is where it stands."""
+        views = _briefs(reader, reader.waiting_jobs(limit))
+        running = reader.active_attempts()
+        placed = []
+        for place, view in enumerate(views, start=1):
+            wait = self._wait(view, running, place if view.job.ready else None, ())
+            placed.append(replace(view, wait=wait))
+        return placed
 
     def _gates(self) -> tuple[dict[str, Any], ...]:
         machine = self._parts.machine
@@ -96,32 +102,42 @@ class Views:
         )
 
     def _full(self, reader: Reader, job: Job) -> JobView:
-        brief = _briefs(reader, [job])[0]
+        view = _briefs(reader, [job])[0]
         waiting_for = reader.dependencies(job.id)
-        depends_on = tuple((ref, dependency.on) for dependency, ref, _ in waiting_for)
-        wait = self._wait(reader, brief) if job.status in states.WAITING else None
-        return JobView(job, brief.reason, brief.attempt, depends_on, wait)
+        view = replace(
+            view, depends_on=tuple((ref, dependency.on) for dependency, ref, _ in waiting_for)
+        )
+        if job.status not in states.WAITING:
+            return view
+        running = reader.active_attempts()
+        if job.ready:
+            busy = reader.jobs_by_id([attempt.job_id for attempt in running[:_NAMED]])
+            ahead = reader.waiting_ahead(job, _NAMED)
+            blockers = tuple([item.ref for item in ahead] + [item.ref for item in busy])
+        else:
+            unmet = [ref for _, ref, status in waiting_for if status not in states.ENDED]
+            blockers = tuple(unmet)
+        wait = self._wait(view, running, reader.position(job), blockers)
+        return replace(view, wait=wait)
 
-    def _wait(self, reader: Reader, view: JobView) -> Wait:
-        job = view.job
+    def _wait(
+        self,
+        view: JobView,
+        running: Sequence[ActiveAttempt],
+        place: int | None,
+        blockers: tuple[str, ...],
+    ) -> Wait:
         reason = view.reason or Reason(reasons.QUEUED)
-        if not job.ready:
-            blockers = tuple(
-                ref for _, ref, status in reader.dependencies(job.id) if status not in states.ENDED
-            )
-            until = job.not_before if reason.code == reasons.RETRY_DELAY else None
+        if place is None:
+            until = view.job.not_before if reason.code == reasons.RETRY_DELAY else None
             return Wait(reason, None, until, None, blockers)
-        ahead = reader.waiting_ahead(job, _AHEAD)
-        active = reader.active_attempts()
         low, high = estimate.start(
             now=self._parts.clock(),
-            ahead=len(ahead),
-            running=[(attempt.started_at, attempt.expected_s) for attempt in active],
+            ahead=place - 1,
+            running=[(attempt.started_at, attempt.expected_s) for attempt in running],
             slots=self._parts.settings.max_concurrent,
         )
-        running = reader.jobs_by_id([attempt.job_id for attempt in active[:_NAMED]])
-        refs = [item.ref for item in ahead[:_NAMED]] + [blocker.ref for blocker in running]
-        return Wait(reason, reader.position(job), low, high, tuple(refs))
+        return Wait(reason, place, low, high, blockers)
 
 
 def _briefs(reader: Reader, jobs: Sequence[Job]) -> list[JobView]:
