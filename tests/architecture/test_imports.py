@@ -21,7 +21,6 @@ SHARED = {
     "runyard.executors.log_file",
     "runyard.executors.log_search",
     "runyard.executors.log_spans",
-    "runyard.executors.log_spans",
 }
 HEAVY = {
     "alembic",

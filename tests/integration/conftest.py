@@ -1,6 +1,7 @@
 """Servers for integration tests: started for real, ended with everything they started."""
 
 import pytest
+
 from yards import RunningYard
 
 

@@ -186,8 +186,7 @@ class WrongHost(RunyardError):
     code = "wrong_host"
     status = 421
     text = (
-        "This server does not go by the name '{host}'. "
-        "Add the name to allowed_hosts if it should."
+        "This server does not go by the name '{host}'. Add the name to allowed_hosts if it should."
     )
 
 
@@ -218,7 +217,10 @@ class Unavailable(RunyardError):
 class DiskFull(Unavailable):
     code = "disk_full"
     status = 507
-    text = "The disk of the data directory is full. Nothing was accepted; free some space and try again."
+    text = (
+        "The disk of the data directory is full. Nothing was accepted; "
+        "free some space and try again."
+    )
 
 
 class StoreReadOnly(Unavailable):
@@ -273,7 +275,8 @@ class SchemaTooNew(StartRefused):
 class KeysRequired(StartRefused):
     code = "keys_required"
     text = (
-        "Listening on {host} lets other machines in, and this server has no keys that a person made. "
+        "Listening on {host} lets other machines in, "
+        "and this server has no keys that a person made. "
         "Make one first with 'runyard keys create NAME', or listen on 127.0.0.1."
     )
 

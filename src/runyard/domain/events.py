@@ -35,7 +35,7 @@ GPU_UNFENCED = "gpu_unfenced"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`actor` is a key's name, or the part of the system that did it ("scheduler", "reconcile")."""
+    """`actor` is a key's name, or the part of the system that did it, such as "scheduler"."""
 
     code: str
     at: float

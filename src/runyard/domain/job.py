@@ -75,7 +75,7 @@ class JobSpec:
     array: ArrayPlace | None = None
     customer_id: int = 1
     workspace_id: int = 1
-    extra: Mapping[str, Any] = field(default_factory=dict)  # fields of later releases, kept as sent
+    extra: Mapping[str, Any] = field(default_factory=dict)  # fields of later releases, as sent
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ MAX_GPU_MILLI = 4096 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one attempt needs. `gpu_milli` is a multiple of 1000, or below 1000 for a share of one GPU."""
+    """What one attempt needs. `gpu_milli` is a multiple of 1000, or below that for a share."""
 
     cpu_milli: int
     memory_mb: int
