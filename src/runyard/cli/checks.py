@@ -128,25 +128,28 @@ def _locks(folder: Path) -> Iterator[Check]:
         yield Check("locks", "fail", "locks do not exclude", "Choose a local --data-dir.")
 
 
+# What is lost without it. Extras that are used where they are (cgroups, namespaces) are no loss.
+_WANTED = {
+    "subreaper": "processes that leave their parent may outlive a killed supervisor",
+    "tag": "such processes are found again by their environment only",
+    "pidfd": "signals are sent by pid after a check, not through a descriptor",
+    "children_file": "the process tree is read by scanning all of /proc",
+    "hole_punching": "the log cap cannot be kept on this file system",
+    "ctypes": "no calls into the kernel: the weakest containment is used",
+}
+
+
 def _containment(folder: Path) -> Iterator[Check]:
     from runyard.supervisor import probe
 
-    found: dict[str, Any] = probe.probe(str(folder))
-    for name, value in found.items():
-        yield _contained(name, value)
-
-
-def _contained(name: str, value: Any) -> Check:
-    label = f"containment: {name.replace('_', ' ')}"
-    if isinstance(value, dict):
-        fine = value.get("ok", value.get("available"))
-        told = value.get("detail") or value.get("why") or value.get("value") or fine
-        advice = str(value.get("advice") or "")
-        level = str(value.get("level") or ("ok" if fine in (True, None) else "warn"))
-        return Check(label, level, str(told), advice)
-    if isinstance(value, bool):
-        return Check(label, "ok" if value else "warn", "yes" if value else "not available")
-    return Check(label, "ok", str(value))
+    found: dict[str, Any] = probe.probe(str(_existing(folder)))
+    lost = [name for name in _WANTED if not found.get(name)]
+    level = "warn" if {"subreaper", "tag"} & set(lost) else "ok"
+    extras = [name for name in ("cgroup_v2", "user_namespace") if found.get(name)]
+    also = f", also there: {', '.join(extras)}" if extras else ""
+    yield Check("containment", level, f"{found.get('containment', 'unknown')}{also}")
+    for name in lost:
+        yield Check(f"containment: {name.replace('_', ' ')}", "warn", "not here", _WANTED[name])
 
 
 def _gpu() -> Iterator[Check]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import uuid
 from typing import Any
 
 from runyard.cli import amounts, job_file
@@ -228,7 +227,7 @@ def _dependency(word: str) -> str | dict[str, str]:
 
 def _elements(job: dict[str, Any], text: str) -> list[dict[str, Any]]:
     indexes, limit = amounts.array(text, "--array")
-    array_id = f"array-{uuid.uuid4().hex[:12]}"
+    array_id = f"array-{os.urandom(6).hex()}"
     elements = []
     for index in indexes:
         element = {**job, "array": {"array_id": array_id, "index": index, "limit": limit}}

@@ -7,8 +7,8 @@ from typing import Any
 
 from runyard.cli import formatting, wording
 
-HEADINGS = ("ID", "NAME", "STATUS", "RESOURCES", "PROGRESS", "AGE", "OWNER", "WHY")
-ELASTIC = (1, 7)
+HEADINGS = ("ID", "NAME", "STATUS", "WHY", "RESOURCES", "PROGRESS", "AGE", "OWNER")
+ELASTIC = (1, 3)
 
 
 def rows(jobs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
@@ -20,11 +20,11 @@ def row(job: Mapping[str, Any]) -> list[str]:
         str(job.get("job_id")),
         formatting.clean(str(job.get("name") or "")),
         wording.status(str(job.get("status"))),
+        why(job) or "-",
         formatting.resources(job),
         progress(job),
         formatting.age(job.get("submitted_at")),
         str(job.get("owner") or "-"),
-        why(job),
     ]
 
 

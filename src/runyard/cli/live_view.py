@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from runyard.cli import formatting, receipts, wording
+from runyard.cli import formatting, receipts, tables, wording
 from runyard.sdk import errors
 from runyard.sdk.follower import View
 from runyard.sdk.job import Job
@@ -22,12 +22,14 @@ class LiveView(View):
 
     def submitted(self, job: Job) -> None:
         self.say(wording.say("submitted", job=job.id))
+        for warning in job.data.get("warnings") or ():
+            self.say(f"runyard: {wording.warning(warning)}")
 
     def waiting(self, job: Job) -> None:
         text = waiting_line(job.data)
         if os.isatty(2):
             spinner = "|/-\\"[int(time.monotonic() * 8) % 4]
-            self._show(f"\r\x1b[K{spinner} {formatting.cut(text, _width() - 3)}")
+            self._show(f"\r\x1b[K{spinner} {formatting.cut(text, tables.terminal_width() - 3)}")
             self._line_shown = True
         elif text != self._told:
             self.say(text)
@@ -154,9 +156,3 @@ def ended_line(data: dict[str, Any]) -> str:
     reason = wording.reason(data.get("reason"))
     key = "ended_why" if reason and data.get("status") != "completed" else "ended"
     return wording.say(key, job=job, status=status, span=span, reason=reason)
-
-
-def _width() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().columns

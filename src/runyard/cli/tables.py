@@ -1,4 +1,4 @@
-"""Tables: plain text into pipes, rich's into terminals (rich is loaded only then)."""
+"""Tables and cards: whole into pipes, fitted and coloured into terminals."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from runyard.cli import formatting
+from runyard.cli import formatting, wording
 
-STYLES = {
-    "completed": "green",
-    "running": "cyan",
-    "scheduled": "cyan",
-    "failed": "red",
-    "retrying": "yellow",
-    "cancelling": "yellow",
-    "cancelled": "magenta",
-    "ok": "green",
-    "warn": "yellow",
-    "fail": "red",
+_COLOURS = {
+    "completed": "32",
+    "running": "36",
+    "scheduled": "36",
+    "failed": "31",
+    "retrying": "33",
+    "cancelling": "33",
+    "cancelled": "35",
 }
+_GAP = "  "
+_NARROWEST = 16
 
 
 def print_json(value: Any) -> None:
@@ -32,52 +31,66 @@ def print_table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, elastic: Sequence[int] = ()
 ) -> None:
     """`elastic` columns are the ones to shorten when the terminal is narrow."""
-    cleaned = [[formatting.clean(cell) for cell in row] for row in rows]
-    if sys.stdout.isatty():
-        from rich.console import Console
-
-        Console(highlight=False).print(rich_table(headings, cleaned, elastic=elastic))
-        return
-    for row in plain(headings, cleaned):
-        print(row)
+    width = terminal_width() if sys.stdout.isatty() else None
+    for line in lines(headings, rows, elastic=elastic, width=width):
+        print(line)
 
 
-def plain(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns two spaces apart, nothing shortened."""
-    everything = [list(headings), *map(list, rows)]
-    widths = [
-        max(formatting.columns(cell) for cell in column)
-        for column in zip(*everything, strict=True)
-    ]
-    lines = []
-    for row in everything:
-        padded = [
-            cell + " " * (width - formatting.columns(cell))
-            for cell, width in zip(row, widths, strict=True)
-        ]
-        lines.append("  ".join(padded).rstrip())
-    return lines
+def lines(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    elastic: Sequence[int] = (),
+    width: int | None = None,
+) -> list[str]:
+    """Columns two spaces apart; without a width nothing is shortened or coloured."""
+    cells = [list(headings), *[[formatting.clean(cell) for cell in row] for row in rows]]
+    widths = [max(map(formatting.columns, column)) for column in zip(*cells, strict=True)]
+    if width is None:
+        return [_line(row, widths).rstrip() for row in cells]
+    _shrink(widths, elastic, width)
+    return [_line(row, widths, width, heading=place == 0) for place, row in enumerate(cells)]
 
 
-def rich_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, elastic: Sequence[int] = ()
-) -> Any:
-    from rich.table import Table
-    from rich.text import Text
+def terminal_width() -> int:
+    import shutil
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for place, heading in enumerate(headings):
-        soft = place in elastic
-        table.add_column(
-            heading, no_wrap=True, overflow="ellipsis" if soft else "fold", ratio=None
-        )
-        if not soft:
-            table.columns[-1].min_width = max(
-                [formatting.columns(row[place]) for row in rows] + [formatting.columns(heading)]
-            )
-    for row in rows:
-        table.add_row(*[Text(cell, style=STYLES.get(cell, "")) for cell in row])
-    return table
+    return shutil.get_terminal_size().columns
+
+
+def _shrink(widths: list[int], elastic: Sequence[int], width: int) -> None:
+    """Take from the widest elastic column until everything fits or none can give any more."""
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
+    while excess > 0 and elastic:
+        widest = max(elastic, key=lambda place: widths[place])
+        if widths[widest] <= _NARROWEST:
+            return
+        widths[widest] -= 1
+        excess -= 1
+
+
+def _line(
+    row: Sequence[str], widths: Sequence[int], width: int | None = None, *, heading: bool = False
+) -> str:
+    parts = []
+    left = sys.maxsize if width is None else width
+    for cell, wide in zip(row, widths, strict=True):
+        if left <= 0:
+            break
+        text = formatting.cut(cell, min(wide, left))
+        pad = " " * (min(wide, left) - formatting.columns(text))
+        parts.append((_paint(text, heading) if width is not None else text) + pad)
+        left -= wide + len(_GAP)
+    return _GAP.join(parts)
+
+
+def _paint(text: str, heading: bool) -> str:
+    if not coloured():
+        return text
+    if heading:
+        return f"\x1b[1m{text}\x1b[0m"
+    colour = next((code for word, code in _COLOURS.items() if wording.status(word) == text), None)
+    return f"\x1b[{colour}m{text}\x1b[0m" if colour else text
 
 
 def print_card(pairs: Sequence[tuple[str, str]]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -11,13 +11,13 @@ from urllib.parse import quote
 from runyard.sdk import errors
 from runyard.sdk.connection import Connection
 from runyard.sdk.job import Job
+from runyard.sdk.machines import BASE, Machines, given, rows
 
-BASE = "/api/v1/training"
 _LONG_POLL_S = 30.0
 _ANSWER_S = 10.0  # within this a server that is there answers
 
 
-class Client:
+class Client(Machines):
     """Talks to one server over HTTP. Safe to share between threads.
 
     Without arguments it finds the server as the CLI does: RUNYARD_URL and RUNYARD_API_KEY, else
@@ -40,7 +40,7 @@ class Client:
             if key is None:
                 key = found_key if url is None or url.rstrip("/") == found_url.rstrip("/") else ""
             url = url or found_url
-        self._connection = Connection(url, key, timeout)
+        super().__init__(Connection(url, key, timeout))
 
     @property
     def url(self) -> str:
@@ -101,7 +101,7 @@ class Client:
         page_size: int = 200,
     ) -> Iterator[Job]:
         """Newest first, page after page; at most `limit`."""
-        query = _given(
+        query = given(
             status=status,
             type=job_type,
             owner=owner,
@@ -206,10 +206,10 @@ class Client:
         return job
 
     def attempts(self, job_id: str | int) -> list[dict[str, Any]]:
-        return _rows(self._ask(_job(job_id) + "/attempts"))
+        return rows(self._ask(_job(job_id) + "/attempts"))
 
     def events(self, job_id: str | int, *, after: int = 0) -> list[dict[str, Any]]:
-        return _rows(self._ask(_job(job_id) + "/events", _given(after=after or None)))
+        return rows(self._ask(_job(job_id) + "/events", given(after=after or None)))
 
     def receipt(self, job_id: str | int, *, timeout: float | None = None) -> dict[str, Any]:
         """Proof of what the newest end gave back."""
@@ -235,7 +235,7 @@ class Client:
         """Lines of the log (the last 100 by default), progress bars folded to their last state.
         Lines count from 0."""
         query = {"from": start} if start is not None else {}
-        query.update(_given(tail=tail, limit=limit, grep=grep, rank=rank, attempt=attempt))
+        query.update(given(tail=tail, limit=limit, grep=grep, rank=rank, attempt=attempt))
         return [str(line) for line in self._ask(_job(job_id) + "/logs", query)["logs"]]
 
     def log_bytes(
@@ -260,7 +260,7 @@ class Client:
         attempt: int | None = None,
     ) -> tuple[bytes, int]:
         """Bytes of the log, and how many it has in all by now."""
-        query = _given(raw="true", offset=offset, length=length, rank=rank, attempt=attempt)
+        query = given(raw="true", offset=offset, length=length, rank=rank, attempt=attempt)
         reply = self._connection.request("GET", f"{BASE}{_job(job_id)}/logs", query=query)
         return reply.data, int(reply.headers.get("X-Log-Size") or offset + len(reply.data))
 
@@ -279,7 +279,7 @@ class Client:
         return following.lines(
             self._connection,
             BASE + _job(job_id) + "/logs",
-            _given(tail=tail, grep=grep, rank=rank, attempt=attempt),
+            given(tail=tail, grep=grep, rank=rank, attempt=attempt),
         )
 
     def run(self, job: Mapping[str, Any] | None = None, **fields: Any) -> Job:
@@ -289,81 +289,20 @@ class Client:
 
         return running.run(self, {**(job or {}), **fields})
 
-    # queue and machines
-
-    def queue_status(self, *, limit: int | None = None) -> dict[str, Any]:
-        return dict(self._ask("/queue/status", _given(limit=limit)))
-
     def enqueue(self, job_id: str | int, *, priority: str | None = None) -> Job:
         """Release a hold and set the priority."""
         path = f"/queue/enqueue/{quote(str(job_id), safe='')}"
-        return self._changed(job_id, self._do(path, query=_given(priority=priority)))
-
-    def start_queue(self) -> None:
-        self._do("/system/start-queue")
-
-    def stop_queue(self) -> None:
-        """Start no further jobs; those that run are left alone. Survives a restart."""
-        self._do("/system/stop-queue")
-
-    def nodes(self) -> list[dict[str, Any]]:
-        return _rows(self._ask("/nodes"))
-
-    def drain(self, node: str) -> dict[str, Any]:
-        """Start nothing more on this node."""
-        return self._do(f"/nodes/{quote(node, safe='')}/drain") or {}
-
-    def undrain(self, node: str) -> dict[str, Any]:
-        return self._do(f"/nodes/{quote(node, safe='')}/undrain") or {}
-
-    def gpus(self) -> list[dict[str, Any]]:
-        return _rows(self._ask("/gpus"))
-
-    def fence(self, gpu: str | int, *, reason: str = "") -> dict[str, Any]:
-        """Give this GPU (index or uuid) to no further job."""
-        return self._do(f"/gpus/{quote(str(gpu), safe='')}/fence", {"reason": reason}) or {}
-
-    def unfence(self, gpu: str | int) -> dict[str, Any]:
-        return self._do(f"/gpus/{quote(str(gpu), safe='')}/unfence") or {}
-
-    # keys and the server itself
-
-    def keys(self) -> list[dict[str, Any]]:
-        return _rows(self._ask("/keys"))
-
-    def create_key(
-        self, name: str, *, role: str = "user", expires_at: float | None = None
-    ) -> dict[str, Any]:
-        """The key with its secret, which is never shown again."""
-        made: dict[str, Any] = self._do(
-            "/keys", _given(name=name, role=role, expires_at=expires_at)
-        )
-        return made
-
-    def revoke_key(self, key_id: int | str) -> None:
-        self._connection.request("DELETE", f"{BASE}/keys/{quote(str(key_id), safe='')}")
-
-    def health(self, *, timeout: float | None = None) -> dict[str, Any]:
-        answer: dict[str, Any] = self._connection.request(
-            "GET", "/readyz", timeout_s=timeout
-        ).json()
-        return answer
+        return self._changed(job_id, self._do(path, query=given(priority=priority)))
 
     # how
 
     def _submit(self, path: str, body: Any, idempotency_key: str | None) -> Any:
         # With the key a lost answer can be asked for again without making a second job.
-        key = idempotency_key or uuid.uuid4().hex
+        key = idempotency_key or os.urandom(16).hex()
         headers = {"Idempotency-Key": key}
         return self._connection.request(
             "POST", BASE + path, body=body, headers=headers, repeatable=True
         ).json()
-
-    def _ask(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        return self._connection.request("GET", BASE + path, query=query).json()
-
-    def _do(self, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
-        return self._connection.request("POST", BASE + path, body=body, query=query).json()
 
     def _stop(
         self, job_id: str | int, verb: str, wait: float, timeout: float | None
@@ -385,18 +324,3 @@ class Client:
 
 def _job(job_id: str | int) -> str:
     return f"/jobs/{quote(str(job_id), safe='')}"
-
-
-def _given(**values: Any) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in values.items()
-        if value is not None and value != [] and value != ""
-    }
-
-
-def _rows(answer: Any) -> list[dict[str, Any]]:
-    """The list in an answer: itself, or the one under the answer's only list key."""
-    if isinstance(answer, dict):
-        answer = next((value for value in answer.values() if isinstance(value, list)), [])
-    return list(answer)

@@ -39,6 +39,7 @@ class Session:
         self._client = client
         self._view = view
         self._news: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._follow_over = False
         self.signal: int | None = None  # the one that ended it
         self.job = Job(client, {})
 
@@ -64,7 +65,8 @@ class Session:
             return 128 + self.signal
         if value is None:
             return job.exit_code
-        if isinstance(value, (errors.ServerUnreachable, BrokenPipeError)):
+        if isinstance(value, (errors.RunyardError, OSError)):
+            # The server or our own output is gone: neither is a reason to end the job.
             self._view.left_running(job)
         else:
             # Whatever ends this client in an unforeseen way ends what it was running as well.
@@ -88,6 +90,7 @@ class Session:
         self._begin(news, lambda: cancel(self._client, asked, patience_s, force=force))
         while True:
             kind, value = self._news.get()
+            self._follow_over = self._follow_over or kind == "followed"
             if kind == "signal" and value != signal.SIGHUP:
                 return None
             if kind == news:
@@ -112,7 +115,7 @@ class Session:
         """What the job said while it ended is still on its way to the terminal."""
         deadline = time.monotonic() + _LAST_LINES_S
         with contextlib.suppress(queue.Empty):
-            while (left := deadline - time.monotonic()) > 0:
+            while not self._follow_over and (left := deadline - time.monotonic()) > 0:
                 if self._news.get(timeout=left)[0] in ("followed", "signal"):
                     return
 

@@ -378,3 +378,34 @@ def test_completion_of_commands_options_and_ids(server, cli):
     assert cli("completion", "words", "run", "--", "x")[1] == ""
     server.close()
     assert cli("completion", "words", "logs", "")[:2] == (0, "")
+
+
+def test_doctor_checks_this_machine(server, cli):
+    server.on("GET", "/readyz", {"ok": True, "version": "9.9"})
+    server.on("GET", "/queue/status", {})
+    code, out, _ = cli("doctor", "--json")
+    told = json.loads(out)
+    checks = {check["name"]: check for check in told["checks"]}
+    assert told["ok"] is (code == 0)
+    for name in ("python", "data directory", "disk", "file system", "locks", "containment", "gpu"):
+        assert checks[name]["level"] in ("ok", "warn", "fail")
+        assert checks[name]["seen"]
+    assert checks["locks"]["level"] == "ok"
+    assert "9.9" in checks["server"]["seen"]
+    assert checks["key"]["level"] == "ok"
+    server.on("GET", "/queue/status", problem(401, "unauthenticated", "A valid key is needed."))
+    code, out, _ = cli("doctor")
+    assert code == 1
+    assert "fail  key" in out
+    assert "RUNYARD_API_KEY" in out
+
+
+def test_doctor_without_a_server_only_warns(server, cli, tmp_path):
+    server.close()
+    (tmp_path / "data").mkdir(mode=0o755)
+    code, out, _ = cli("doctor", "--json")
+    checks = {check["name"]: check for check in json.loads(out)["checks"]}
+    assert checks["server"]["level"] == "warn"
+    assert checks["data directory"]["level"] == "warn"
+    assert "chmod 700" in checks["data directory"]["advice"]
+    assert code == 0

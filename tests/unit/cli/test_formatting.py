@@ -38,10 +38,26 @@ def test_what_a_terminal_would_obey_is_removed():
 def test_chinese_letters_take_two_columns():
     assert formatting.columns("训练 a") == 6
     assert formatting.cut("训练任务", 5) == "训练…"
-    lines = tables.plain(("A", "B"), [["训练", "x"], ["ab", "y"]])
+    lines = tables.lines(("A", "B"), [["训练", "x"], ["ab", "y"]])
     assert lines[1:] == ["训练  x", "ab    y"]
 
 
 def test_bars():
     assert formatting.bar(0).startswith("░")
     assert formatting.bar(100) == "█" * 10 + " 100%"
+
+
+def test_a_narrow_terminal_shortens_only_what_may_be_shortened():
+    rows = [["job-abc123", "a long name that goes on and on", "running", "why " * 20]]
+    heading, row = tables.lines(("ID", "NAME", "STATUS", "WHY"), rows, elastic=(1, 3), width=60)
+    assert formatting.columns(row) <= 60
+    assert formatting.columns(heading) <= 60
+    assert "job-abc123" in row
+    assert "running" in row
+    assert "…" in row
+
+
+def test_a_terminal_too_narrow_for_anything_is_not_overrun():
+    rows = [["job-abc123", "name", "running"]]
+    for line in tables.lines(("ID", "NAME", "STATUS"), rows, elastic=(1,), width=15):
+        assert formatting.columns(line) <= 15

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
 import time
 from typing import Any
 
-from runyard.cli import amounts, formatting, job_rows, options, tables, wording
+from runyard.cli import amounts, job_rows, options, tables, wording
 from runyard.cli.complaints import Complaint
 from runyard.sdk import errors
 from runyard.sdk.client import Client
@@ -91,22 +93,31 @@ def _query(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _watch(client: Client, query: dict[str, Any], limit: int) -> int:
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    shown: Any = Text("")
-    with Live(console=console, auto_refresh=False, screen=False) as live:
+    """On the terminal's other screen, so that what was there before comes back."""
+    if not sys.stdout.isatty():
+        raise Complaint("--watch needs a terminal.", hint="For programs: --json, again and again.")
+    sys.stdout.write("\x1b[?1049h\x1b[?25l")
+    try:
         while True:
-            most = min(limit or 500, max(5, console.size.height - 4))
-            try:
-                rows, total = fetch(client, query, most)
-                cells = [[formatting.clean(cell) for cell in row] for row in job_rows.rows(rows)]
-                shown = tables.rich_table(job_rows.HEADINGS, cells, elastic=job_rows.ELASTIC)
-                if total > len(rows):
-                    shown.caption = wording.say("more_jobs", more=total - len(rows), total=total)
-            except errors.ServerUnreachable as lost:
-                shown = Text(lost.message, style="yellow")
-            live.update(shown, refresh=True)
+            shown = "".join(f"{line}\x1b[K\n" for line in _screen(client, query, limit))
+            sys.stdout.write(f"\x1b[H{shown}\x1b[J")
+            sys.stdout.flush()
             time.sleep(_EVERY_S)
+    finally:
+        sys.stdout.write("\x1b[?25h\x1b[?1049l")
+        sys.stdout.flush()
+
+
+def _screen(client: Client, query: dict[str, Any], limit: int) -> list[str]:
+    size = shutil.get_terminal_size()
+    most = max(1, size.lines - 4)
+    stamp = tables.dim(f"{client.url}  {time.strftime('%H:%M:%S')}")
+    try:
+        rows, total = fetch(client, query, min(limit or most, most))
+    except errors.ServerUnreachable as lost:
+        return [stamp, wording.error(lost.error_code, lost.params, lost.message)]
+    table = tables.lines(
+        job_rows.HEADINGS, job_rows.rows(rows), elastic=job_rows.ELASTIC, width=size.columns
+    )
+    more = wording.say("more_jobs", more=total - len(rows), total=total)
+    return [stamp, *table, *([tables.dim(more)] if total > len(rows) else [])]

@@ -62,8 +62,8 @@ def _print(status: dict[str, Any]) -> None:
     rows = [["-", *_row(job)] for job in running]
     rows += [[_place(job, number), *_row(job)] for number, job in enumerate(waiting, 1)]
     if rows:
-        headings = ("PLACE", "ID", "NAME", "STATUS", "PRIORITY", "RESOURCES", "AGE", "WHY")
-        tables.print_table(headings, rows, elastic=(2, 7))
+        headings = ("PLACE", "ID", "NAME", "STATUS", "WHY", "PRIORITY", "RESOURCES", "AGE")
+        tables.print_table(headings, rows, elastic=(2, 4))
 
 
 def _place(job: dict[str, Any], number: int) -> str:
@@ -75,8 +75,8 @@ def _row(job: dict[str, Any]) -> list[str]:
         str(job.get("job_id")),
         str(job.get("name") or ""),
         wording.status(str(job.get("status"))),
+        job_rows.why(job) or "-",
         str(job.get("priority") or ""),
         formatting.resources(job),
         formatting.age(job.get("queued_at") or job.get("submitted_at")),
-        job_rows.why(job),
     ]

@@ -1,0 +1,88 @@
+"""What a client asks of the server as a whole: queue, nodes, GPUs, keys, health."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from runyard.sdk.connection import Connection
+
+BASE = "/api/v1/training"
+
+
+class Machines:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def queue_status(self, *, limit: int | None = None) -> dict[str, Any]:
+        return dict(self._ask("/queue/status", given(limit=limit)))
+
+    def start_queue(self) -> None:
+        self._do("/system/start-queue")
+
+    def stop_queue(self) -> None:
+        """Start no further jobs; those that run are left alone. Survives a restart."""
+        self._do("/system/stop-queue")
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return rows(self._ask("/nodes"))
+
+    def drain(self, node: str) -> dict[str, Any]:
+        """Start nothing more on this node."""
+        return self._do(f"/nodes/{quote(node, safe='')}/drain") or {}
+
+    def undrain(self, node: str) -> dict[str, Any]:
+        return self._do(f"/nodes/{quote(node, safe='')}/undrain") or {}
+
+    def gpus(self) -> list[dict[str, Any]]:
+        return rows(self._ask("/gpus"))
+
+    def fence(self, gpu: str | int, *, reason: str = "") -> dict[str, Any]:
+        """Give this GPU (index or uuid) to no further job."""
+        return self._do(f"/gpus/{quote(str(gpu), safe='')}/fence", {"reason": reason}) or {}
+
+    def unfence(self, gpu: str | int) -> dict[str, Any]:
+        return self._do(f"/gpus/{quote(str(gpu), safe='')}/unfence") or {}
+
+    def keys(self) -> list[dict[str, Any]]:
+        return rows(self._ask("/keys"))
+
+    def create_key(
+        self, name: str, *, role: str = "user", expires_at: float | None = None
+    ) -> dict[str, Any]:
+        """The key with its secret, which is never shown again."""
+        made: dict[str, Any] = self._do(
+            "/keys", given(name=name, role=role, expires_at=expires_at)
+        )
+        return made
+
+    def revoke_key(self, key_id: int | str) -> None:
+        self._connection.request("DELETE", f"{BASE}/keys/{quote(str(key_id), safe='')}")
+
+    def health(self, *, timeout: float | None = None) -> dict[str, Any]:
+        answer: dict[str, Any] = self._connection.request(
+            "GET", "/readyz", timeout_s=timeout
+        ).json()
+        return answer
+
+    def _ask(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        return self._connection.request("GET", BASE + path, query=query).json()
+
+    def _do(self, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+        return self._connection.request("POST", BASE + path, body=body, query=query).json()
+
+
+def given(**values: Any) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and value != [] and value != ""
+    }
+
+
+def rows(answer: Any) -> list[dict[str, Any]]:
+    """The list in an answer: itself, or the one under the answer's only list key."""
+    if isinstance(answer, dict):
+        answer = next((value for value in answer.values() if isinstance(value, list)), [])
+    return list(answer)
