@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from runyard.domain import dependencies, errors, events, ids, states
+from runyard.domain import dependencies, errors, events, ids, reasons, states
 from runyard.domain.events import Event
 from runyard.domain.job import Dependency, Job, NewJob, Submission
 from runyard.domain.scheduling import defaults
@@ -88,7 +88,8 @@ class Submitter:
             if self._parts.store.shared:
                 return _Stored(jobs, [], fresh=True, wake=True)
             if not self._placer.full:
-                return _Stored(jobs, self._placer.place(tx, now), fresh=True)
+                placed = self._placer.place(tx, now)
+                return _Stored(_with_reasons(tx, jobs, placed), placed, fresh=True)
             # Nothing can start now; a pass is worth its cost only where a reason is missing.
             shapes = {job.shape_id for job in jobs if job.ready}
             unknown = any(tx.shape_wait(shape_id) is None for shape_id in shapes)
@@ -186,9 +187,21 @@ def _lookup(tx: Transaction, submission: Submission, batch: dict[str, Job]) -> F
 
 
 def _settled(draft: NewJob, found: Found) -> NewJob:
+    if not found and not draft.hold:
+        return draft  # ready as it is
     ready, reason = readiness.of_new(draft.hold, found)
     waits_for = tuple(dependency for dependency, _, _ in found)
     return replace(draft, depends_on=waits_for, ready=ready, reason=reason)
+
+
+def _with_reasons(tx: Transaction, jobs: list[Job], placed: list[Placed]) -> list[Job]:
+    """The jobs with why they wait, so that the answer can warn of what can never fit."""
+    if len(placed) == len(jobs):
+        return jobs
+    waits = {shape: tx.shape_wait(shape) for shape in {job.shape_id for job in jobs if job.ready}}
+    if not any(wait and wait.code == reasons.NEVER_FITS for wait in waits.values()):
+        return jobs
+    return [replace(job, reason=job.reason or waits.get(job.shape_id)) for job in jobs]
 
 
 def _cancel_if_broken(tx: Transaction, job: Job, now: float) -> Job:
