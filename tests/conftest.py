@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from people import person  # noqa: F401
 from postgres import own_postgres_server, postgres_server, postgres_url  # noqa: F401
 
 ROW = re.compile(r"\bR\d+\b")

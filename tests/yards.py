@@ -74,7 +74,7 @@ class RunningYard:
         env: dict[str, str] | None = None,
         data_dir: Path | None = None,
         python: str = sys.executable,
-        prefix: tuple[str, ...] = (),
+        becoming: dict[str, Any] | None = None,
     ) -> None:
         self.folder = folder
         self.data = data_dir or folder / "data"
@@ -83,7 +83,7 @@ class RunningYard:
         self.flags = ["--max-concurrent", max_concurrent, *flags]
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("RUNYARD_")}
         self.env |= SETTINGS | {"HOME": str(folder), "NO_COLOR": "1"} | (env or {})
-        self.prefix = prefix
+        self.becoming = becoming or {}  # options of Popen: whose processes these are
         self.python = python
         self.process: subprocess.Popen[bytes] | None = None
         self.key = ""
@@ -92,12 +92,17 @@ class RunningYard:
 
     def spawn(self) -> subprocess.Popen[bytes]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        argv = [*self.prefix, self.python, "-m", "runyard", "server", "--host", "127.0.0.1"]
+        argv = [self.python, "-m", "runyard", "server", "--host", "127.0.0.1"]
         argv += ["--port", str(self.port), "--data-dir", str(self.data)]
         argv += [str(flag) for flag in self.flags]
         with open(self.folder / "server.out", "ab") as out:
             self.process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env=self.env,
+                **self.becoming,
             )
         return self.process
 
@@ -240,6 +245,7 @@ class RunningYard:
             timeout=timeout,
             cwd=self.folder,
             check=False,
+            **self.becoming,
         )
 
 

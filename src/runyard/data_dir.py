@@ -97,8 +97,9 @@ def is_network(kind: str) -> bool:
 def _make(path: Path) -> None:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077:
-            path.chmod(0o700)
+        found = path.stat()
+        if found.st_uid == os.getuid() and found.st_mode & 0o077:
+            path.chmod(found.st_mode & 0o700)  # one that its owner made read-only stays so
         for name in ("attempts", "outputs", "logs", "cache"):
             (path / name).mkdir(mode=0o700, exist_ok=True)
     except OSError as error:

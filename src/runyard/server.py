@@ -54,7 +54,7 @@ def serve(overrides: Mapping[str, object]) -> int:
                 folder.publish(_client_url(settings))
                 with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                     return runner.run(_Serving(settings, yard, listening).run())
-    except errors.StartRefused as error:
+    except errors.RunyardError as error:
         print(f"runyard: {error.message} [{error.code}]", file=sys.stderr)
         return 1
 
