@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from runyard.cli import exit_codes, options, tables, wording
 from runyard.cli.complaints import Complaint
 from runyard.sdk.client import Client
+from runyard.sdk.job import Job
+
+if TYPE_CHECKING:
+    from runyard.cli.live_view import LiveView
 
 _CHUNK = 1 << 20
 _MOST = 100_000
@@ -73,21 +78,30 @@ def _whole(args: argparse.Namespace, client: Client) -> int:
 
 
 def _follow(args: argparse.Namespace, client: Client) -> int:
+    from runyard.cli import aside
     from runyard.cli.live_view import LiveView
-    from runyard.sdk.follower import Follower
 
     view = LiveView()
     job = client.job(args.job)
     try:
-        if args.grep or args.tail is not None or args.rank is not None:
-            chosen = {"rank": args.rank, "attempt": args.attempt}
-            for line in client.follow_logs(job.id, tail=args.tail, grep=args.grep, **chosen):
-                view.log(f"{line}\n".encode("utf-8", "replace"))
-        else:
-            newest = int((job.attempt or {}).get("number") or 1)
-            Follower(client, view).follow(job, attempt=args.attempt or newest)
+        aside.done(lambda: _copy(args, client, view, job))
     except KeyboardInterrupt:
         view.left_running(job)
+        view.close()
         return exit_codes.INTERRUPTED
     view.ended(job.refresh())
     return 0
+
+
+def _copy(args: argparse.Namespace, client: Client, view: LiveView, job: Job) -> None:
+    from runyard.sdk.follower import Follower
+
+    if args.grep or args.tail is not None or args.rank is not None:
+        lines = client.follow_logs(
+            job.id, tail=args.tail, grep=args.grep, rank=args.rank, attempt=args.attempt
+        )
+        for line in lines:
+            view.log(f"{line}\n".encode("utf-8", "replace"))
+    else:
+        newest = int((job.attempt or {}).get("number") or 1)
+        Follower(client, view).follow(job, attempt=args.attempt or newest)

@@ -6,8 +6,9 @@ import argparse
 import sys
 import time
 
-from runyard.cli import amounts, options, tables
+from runyard.cli import amounts, aside, options, tables
 from runyard.cli.live_view import ended_line
+from runyard.sdk.client import Client
 from runyard.sdk.follower import Follower, View
 from runyard.sdk.job import Job
 
@@ -24,12 +25,16 @@ def run(args: argparse.Namespace) -> int:
     deadline = None if limit is None else time.monotonic() + limit
     jobs: list[Job] = [client.job(job_id) for job_id in options.job_ids(args.jobs)]
     for job in jobs:
-        if deadline is None:
-            Follower(client, View()).wait(job)
-        else:
-            job.wait(timeout=max(0.0, deadline - time.monotonic()))
+        aside.done(lambda waited=job: _wait(client, waited, deadline))  # type: ignore[misc]
         if not args.quiet and not args.json:
             print(ended_line(job.data), file=sys.stderr)
     if args.json:
         tables.print_json(jobs[0].data if len(jobs) == 1 else [job.data for job in jobs])
     return next((job.exit_code for job in jobs if job.exit_code), 0)
+
+
+def _wait(client: Client, job: Job, deadline: float | None) -> None:
+    if deadline is None:
+        Follower(client, View()).wait(job)
+    else:
+        job.wait(timeout=max(0.0, deadline - time.monotonic()))
