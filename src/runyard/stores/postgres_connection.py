@@ -25,6 +25,14 @@ _GRANT_LOCKS = LOCKS + 1
 
 _MOST = 16
 _WAIT_S = 10.0
+_PLANS_OF_SEARCHES = (
+    "enable_seqscan",
+    "enable_bitmapscan",
+    "enable_hashjoin",
+    "enable_mergejoin",
+    "enable_sort",
+    "enable_incremental_sort",
+)
 # A server that hangs inside a transaction must not stop the others for long, and one whose
 # machine is gone must be noticed.
 _OPTIONS: dict[str, Any] = {
@@ -34,7 +42,10 @@ _OPTIONS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
     "options": "-c timezone=UTC -c idle_in_transaction_session_timeout=30000"
-    " -c lock_timeout=30000 -c default_transaction_isolation=read\\ committed",
+    " -c lock_timeout=30000 -c default_transaction_isolation=read\\ committed"
+    # Plans are kept per connection, and those made while a table is small would read it whole
+    # and sort it long after it has grown. All but searches have an index to follow.
+    + "".join(f" -c {name}=off" for name in (*_PLANS_OF_SEARCHES, "jit")),
 }
 
 
@@ -74,6 +85,10 @@ class PostgresDriver:
 
     def before_grants(self, machine_id: str) -> None:
         self._lock(_GRANT_LOCKS, zlib.crc32(machine_id.encode()) >> 1)
+
+    def before_search(self) -> None:
+        settings = "; ".join(f"SET LOCAL {name} = on" for name in _PLANS_OF_SEARCHES)
+        self._connection.execute(settings)
 
     def _lock(self, group: int, which: int) -> None:
         self._connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (group, which))

@@ -29,6 +29,10 @@ class Driver(Protocol):
         """Called before events get their ids: from here to the commit nobody else gives any."""
         ...
 
+    def before_search(self) -> None:
+        """Called before statements that may have to read a whole table."""
+        ...
+
     def before_grants(self, machine_id: str) -> None:
         """Called before grants of a machine are read and given."""
         ...

@@ -20,6 +20,7 @@ _jobs = training_jobs.c
 
 class JobListReads(Session):
     def jobs(self, chosen: JobFilter, *, limit: int = 50, cursor: str | None = None) -> JobPage:
+        self._driver.before_search()
         conditions = self._conditions(chosen)
         before = None if cursor is None else _last_id(cursor)
         if chosen.text:

@@ -106,6 +106,7 @@ class JobReads(Session):
         return [rows.job_from(row) for row in self._rows_by_id(some_jobs_by_id, ids)]
 
     def count_by_status(self) -> dict[JobStatus, int]:
+        self._driver.before_search()
         counts = dict.fromkeys(JobStatus, 0)
         for row in self._rows(_COUNTS):
             counts[JobStatus(row.status)] = row.many

@@ -56,6 +56,7 @@ class ShapeWrites(ShapeReads):
 
     def prune_shapes(self) -> int:
         self._shape_cache.clear()
+        self._driver.before_search()
         return self._run(_PRUNE)
 
     def _shape_id(self, priority: Priority, spec: JobSpec) -> int:

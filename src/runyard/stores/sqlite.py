@@ -45,11 +45,13 @@ class SqliteStore:
         work: Callable[[Transaction], T],
         *,
         durable: bool = True,
-        exclusive: bool = False,
+        exclusive: bool = False,  # noqa: ARG002 - one writer excludes all others anyway
     ) -> T:
         if self._writer.is_this_thread():
             raise RuntimeError("the thread that writes cannot wait for a write")
-        return self.write_soon(work, durable=durable, exclusive=exclusive).result()
+        future: Future[T] = Future()
+        self._writer.write_here(Request(work, durable, future))
+        return future.result()
 
     def write_soon(
         self,

@@ -64,6 +64,9 @@ class SqliteDriver:
     def before_events(self) -> None:
         """Nothing to do: there is one writer."""
 
+    def before_search(self) -> None:
+        """Nothing to do."""
+
     def before_grants(self, machine_id: str) -> None:
         """Nothing to do: there is one writer."""
 
