@@ -108,13 +108,16 @@ class RunningYard:
 
     def start(self, seconds: float = 60) -> RunningYard:
         self.spawn()
-        until(self._up, seconds, lambda: self.said()[-2000:])
+        until(self._started, seconds, lambda: self.said()[-2000:])
         self.key = (self.data / "admin.key").read_text().strip()
         return self
 
-    def _up(self) -> bool:
+    def _started(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, f"the server ended: {self.said()[-2000:]}"
+        return self.up()
+
+    def up(self) -> bool:
         try:
             return self.call("GET", "/healthz", timeout=2).ok
         except OSError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import secrets
 from collections.abc import Mapping
 
@@ -13,6 +15,10 @@ from runyard.api.auth import Auth
 from runyard.api.hosts import Hosts
 from runyard.api.problems import problem
 from runyard.domain import errors
+
+_BODY_HEADERS = (b"content-length", b"transfer-encoding")
+_LINGER_S = 5.0
+_LINGER_BYTES = 64 * 1024 * 1024
 
 
 class Front:
@@ -51,15 +57,21 @@ class Front:
                 message["headers"].append((b"x-request-id", request_id.encode()))
             await send(message)
 
+        unread = True
         try:
             self._hosts.check(scope["method"], scope["headers"])
             limited = self._limited(scope, receive)
             scope["actor"] = await self._auth.identify(scope)
+            unread = False
             await self._app(scope, limited, send_with_id)
         except errors.RunyardError as error:
             if started:
                 raise
-            await problem(error, request_id)(scope, receive, send_with_id)
+            if unread or isinstance(error, errors.TooLarge):
+                answer = _lingering(scope, receive, send_with_id)
+                await problem(error, request_id)(scope, receive, answer)
+            else:
+                await problem(error, request_id)(scope, receive, send_with_id)
         except ClientDisconnect:
             pass
         except Exception:
@@ -84,6 +96,34 @@ class Front:
                 raise errors.TooLarge(limit_bytes=limit, size_bytes=int(length))
             return receive
         return _counting(receive, limit)
+
+
+def _lingering(scope: Scope, receive: Receive, send: Send) -> Send:
+    """A client that is still sending would lose the answer if its connection were closed at once:
+    it is told first, and what it sends is thrown away for a while."""
+    has_body = any(name in _BODY_HEADERS for name, _ in scope["headers"])
+
+    async def sent(message: Message) -> None:
+        last = message["type"] == "http.response.body" and not message.get("more_body")
+        if not (last and has_body):
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_S):
+                await _thrown_away(receive)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return sent
+
+
+async def _thrown_away(receive: Receive) -> None:
+    left = _LINGER_BYTES
+    while left > 0:
+        message = await receive()
+        if message["type"] != "http.request" or not message.get("more_body"):
+            return
+        left -= len(message.get("body", b""))
 
 
 def _counting(receive: Receive, limit: int) -> Receive:

@@ -10,6 +10,9 @@ from runyard.domain.job import Dependency
 from runyard.domain.reasons import Reason
 from runyard.domain.states import ENDED, JobStatus
 
+# In a batch, depends_on may name another job of the same batch: "@" and its name.
+BATCH_MARK = "@"
+
 
 def readiness(dependencies: Iterable[tuple[Dependency, str, JobStatus]]) -> Reason | None:
     """None when all are met; else a reason: `dependency` to wait, or `dependency_failed` when one

@@ -20,8 +20,6 @@ from runyard.engine.parts import Parts
 from runyard.engine.placing import Placer
 from runyard.stores.base import Transaction
 
-# In a batch, depends_on may name another job of the same batch by its name.
-BATCH_MARK = "@"
 _TOLD = 20  # lines in the log for one big batch
 
 
@@ -134,7 +132,7 @@ def _batch_order(submissions: Sequence[Submission]) -> list[int] | None:
     the batch depends on another. DependencyCycle and UnknownDependency say what is wrong."""
     local = {
         submission.spec.name: [
-            ref[1:] for ref, _ in submission.depends_on if ref.startswith(BATCH_MARK)
+            ref[1:] for ref, _ in submission.depends_on if ref.startswith(dependencies.BATCH_MARK)
         ]
         for submission in submissions
     }
@@ -146,7 +144,7 @@ def _batch_order(submissions: Sequence[Submission]) -> list[int] | None:
     for names in local.values():
         for name in names:
             if name not in numbers:
-                raise errors.UnknownDependency(job=BATCH_MARK + name)
+                raise errors.UnknownDependency(job=dependencies.BATCH_MARK + name)
     dependencies.refuse_cycles(local)
     return [numbers[name] for name in graphlib.TopologicalSorter(local).static_order()]
 
@@ -179,7 +177,7 @@ Found = tuple[tuple[Dependency, str, JobStatus], ...]
 def _lookup(tx: Transaction, submission: Submission, batch: dict[str, Job]) -> Found:
     found = []
     for ref, on in submission.depends_on:
-        job = batch.get(ref[1:]) if ref.startswith(BATCH_MARK) else tx.job(ref)
+        job = batch.get(ref[1:]) if ref.startswith(dependencies.BATCH_MARK) else tx.job(ref)
         if job is None:
             raise errors.UnknownDependency(job=ref)
         found.append((Dependency(job.id, on), job.ref, job.status))

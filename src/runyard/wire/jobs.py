@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from runyard.domain import errors, job
+from runyard.domain import dependencies, errors, job
 from runyard.wire import job_fields, refusals
 from runyard.wire import job_types as types
 
@@ -154,7 +154,7 @@ def read_job(body: Any, where: str = "") -> JobSubmission:
     if asked.job_type not in (None, job.JobType.SINGLE):
         raise errors.JobTypeNotAvailable(job_type=asked.job_type.value)
     for ref, _ in asked.depends_on or ():
-        if not job_fields.is_job_ref(ref):
+        if not (ref.startswith(dependencies.BATCH_MARK) or job_fields.is_job_ref(ref)):
             raise errors.UnknownDependency(job=ref)
     if asked.image is not None and asked.executor == "local":
         found = refusals.field(where + "executor", "image_needs_container", _IMAGE_AND_LOCAL)
