@@ -94,7 +94,9 @@ def test_tc_05_and_06_retried_then_failed(yard):
 def test_a_retry_that_succeeds_completes_the_job(yard, tmp_path):
     """R31: failed -> retrying -> running -> completed."""
     flag = tmp_path / "second"
-    ref = yard.submit(["sh", "-c", f"[ -e {flag} ] && exit 0; touch {flag}; exit 1"], max_retries=1)
+    ref = yard.submit(
+        ["sh", "-c", f"[ -e {flag} ] && exit 0; touch {flag}; exit 1"], max_retries=1
+    )
     done = yard.wait(ref, "completed")
     assert done["retry_count"] == 1
     assert [attempt["end"] for attempt in yard.attempts(ref)] == ["failed", "completed"]
@@ -221,3 +223,29 @@ def test_ports_come_from_the_pool_and_go_back(make_yard, tmp_path):
     yard.cancel(first)
     yard.wait(second, "running")
     until(lambda: out.read_text().split() == ["38450", "38451"] * 2, words=out.read_text)
+
+
+def test_a_job_with_an_image_never_runs_outside_it(yard):
+    """R34, R36: the users' example is accepted, and waits with a reason where it cannot run."""
+    example = {
+        "name": "ResNet50",
+        "job_type": "single",
+        "cpu_cores": 8,
+        "memory_gb": 32,
+        "gpu_count": 2,
+        "gpu_type": "RTX 4090",
+        "image": "pytorch/pytorch:2.0-cuda11.8",
+        "command": "python train.py --epochs 100",
+        "output_path": "/workspace/output",
+    }
+    answer = yard.call("POST", "/api/training-jobs", example)
+    assert (answer.status, answer.body["status"]) == (201, "pending")
+    ref = answer.body["job_id"]
+    job = until(lambda: (job := yard.job(ref))["reason"]["code"] != "queued" and job)
+    assert job["reason"]["code"] in ("executor_unavailable", "never_fits", "gpu_type_absent")
+    small = {**SMALL, "image": "busybox", "command": ["true"]}
+    ref = yard.api("POST", "/jobs", small).body["job_id"]
+    job = until(lambda: (job := yard.job(ref))["reason"]["code"] != "queued" and job)
+    assert job["reason"] == {"code": "executor_unavailable", "params": {"executor": "docker"}}
+    refused = yard.api("POST", "/jobs", {**small, "executor": "local"})
+    assert (refused.status, refused.body["code"]) == (422, "invalid_job")

@@ -118,7 +118,7 @@ class Placer:
             node_id=self._parts.node_id,
             machine_id=machine.machine_id,
             boot_id=machine.boot_id,
-            executor="local" if job.spec.executor == "auto" else job.spec.executor,
+            executor=machine.executors[0] if job.spec.executor == "auto" else job.spec.executor,
             request=job.spec.request,
             tag=_tag(self._parts.random(8)),
             created_at=now,

@@ -111,9 +111,12 @@ class Submitter:
             submission.wanted, self._parts.machine.capacity, settings.max_concurrent
         )
         retries, grace = submission.max_retries, submission.grace_s
+        # A job with an image never runs outside it.
+        contained = submission.spec.image is not None and submission.spec.executor == "auto"
         spec = replace(
             submission.spec,
             request=request,
+            executor="docker" if contained else submission.spec.executor,
             max_retries=settings.max_retries if retries is None else retries,
             grace_s=settings.grace_s if grace is None else grace,
         )
