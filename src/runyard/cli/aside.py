@@ -26,7 +26,10 @@ def done(work: Callable[[], T]) -> T:
 
     threading.Thread(target=told, name="runyard-aside", daemon=True).start()
     value, error = news.get()
-    if error is not None:
+    if error is None:
+        result: T = value
+        return result
+    try:
         raise error
-    result: T = value
-    return result
+    finally:
+        del error  # else it would hold this frame, which holds it

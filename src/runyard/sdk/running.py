@@ -71,7 +71,10 @@ class Session:
         else:
             # Whatever ends this client in an unforeseen way ends what it was running as well.
             self._cancel(job, signal.SIGTERM)
-        raise value
+        try:
+            raise value
+        finally:
+            del value  # else it would hold this frame, which holds it
 
     def _cancel(self, job: Job, number: int) -> None:
         grace_s = job.data.get("grace_s")
