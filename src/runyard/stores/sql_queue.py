@@ -48,13 +48,11 @@ def _heads() -> Statement:
     following = first(_jobs.shape_id > shape_before).correlate(heads).scalar_subquery()
     heads = heads.union_all(select(following).where(heads.c.job_id.is_not(None)))
     return Statement(
-        select(*shapes.c, _jobs.queued_at, _jobs.id.label("head_id"))
-        .select_from(
+        select(*shapes.c, _jobs.queued_at, _jobs.id.label("head_id")).select_from(
             heads.join(training_jobs, _jobs.id == heads.c.job_id).join(
                 shapes, shapes.c.id == _jobs.shape_id
             )
         )
-        .order_by(shapes.c.id)
     )
 
 

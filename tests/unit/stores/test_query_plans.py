@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from runyard.domain.job import ArrayPlace, Priority
 from runyard.stores import sql_attempts, sql_events, sql_jobs, sql_queue
+from runyard.stores.opening import open_store
 from runyard.stores.prepared import PreparedStatements
 from runyard.stores.sqlite_connection import sqlite_dialect
 from runyard.testing.store_samples import new_job, submit
@@ -71,3 +74,35 @@ def _steps(store):
         assert len(reader.waiting_shapes()) == 3
         reader._driver.connection.set_progress_handler(None, 1)
         return steps
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        sql_queue._HEADS,
+        sql_queue._READY_OF_SHAPE,
+        sql_queue._FIRST_AHEAD,
+        sql_queue._FIRST_OF_PRIORITY,
+        sql_queue._WHOLE_NOT_READY,
+        sql_queue._NEXT_DELAYED,
+    ],
+)
+def test_postgres_follows_the_indexes_also_by_plans_made_when_empty(postgres_url, statement):
+    """A connection keeps its plans: one made on an empty table must be good on a full one."""
+    from runyard.stores.postgres_connection import connect, postgres_dialect
+
+    open_store(postgres_url).close()
+    sql = PreparedStatements(postgres_dialect()).get(statement).sql
+    names = sorted(set(re.findall(r"%\((\w+)\)s", sql)))
+    for number, name in enumerate(names, 1):
+        sql = sql.replace(f"%({name})s", f"${number}")
+    nulls = f"({', '.join(['NULL'] * len(names))})" if names else ""
+    with connect(postgres_url) as connection:
+        connection.execute("SET plan_cache_mode = force_generic_plan")
+        connection.execute(f"PREPARE it AS {sql.replace('%%', '%')}")
+        plan = [row[0] for row in connection.execute(f"EXPLAIN EXECUTE it{nulls}")]
+    text = "\n".join(plan)
+    assert SEEKS[statement] in text, text
+    assert "Seq Scan on training_jobs" not in text, text
+    assert "Sort" not in text, text
+    assert "ix_training_jobs_status" not in text, text
