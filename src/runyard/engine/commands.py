@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from runyard.domain import errors, events, reasons, states
 from runyard.domain.events import Event
@@ -36,27 +36,28 @@ class Commands:
         """Ask for the end; the job comes back cancelled, or cancelling until it is proven gone."""
         now = self._parts.clock()
 
-        def work(tx: Transaction) -> tuple[Job, Attempt | None, Stop | None]:
+        def work(tx: Transaction) -> tuple[Job, _Asked | list[Job] | None]:
             job = find(tx, ref)
             actor.must_own(job)
             if job.status in (JobStatus.COMPLETED, JobStatus.FAILED):
                 raise errors.AlreadyEnded(job=job.ref, status=job.status.value)
             if job.status is JobStatus.CANCELLED:
-                return job, None, None
+                return job, None
             if job.status in states.WAITING:
-                _cancel_waiting(tx, job, actor, cause, now)
-                return find(tx, job.id), None, None
-            attempt, stop = _cancel_active(tx, job, actor, force, cause, now)
-            return find(tx, job.id), attempt, stop
+                dependents = _cancel_waiting(tx, job, actor, cause, now)
+                return find(tx, job.id), dependents
+            asked = _cancel_active(tx, job, actor, force, cause, now)
+            return find(tx, job.id), asked
 
-        job, attempt, stop = self._parts.store.write(work)
-        log = story.of(job.ref, attempt.attempt_id if attempt else "-")
-        if stop is not None and attempt is not None:
+        job, done = self._parts.store.write(work)
+        if isinstance(done, list):
+            story.of(job.ref).info("job cancelled before starting, asked by {}", actor.name)
+            readiness.tell_cancelled(done, job.ref)
+        elif done is not None:
             word = "force-kill" if force else "cancel"
-            log.info("{} asked by {}, grace {} s", word, actor.name, stop.grace_s)
-            self.pass_on(attempt, stop)
-        elif job.status is JobStatus.CANCELLED:
-            log.info("job cancelled before starting, asked by {}", actor.name)
+            log = story.of(job.ref, done.attempt.attempt_id)
+            log.info("{} asked by {}, grace {} s", word, actor.name, done.stop.grace_s)
+            self.pass_on(done.attempt, done.stop)
         return job
 
     def pass_on(self, attempt: Attempt, stop: Stop) -> None:
@@ -189,7 +190,16 @@ class Commands:
         return self._parts.store.write(work)
 
 
-def _cancel_waiting(tx: Transaction, job: Job, actor: Actor, cause: str, now: float) -> None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A stop that has to be passed on."""
+
+    attempt: Attempt
+    stop: Stop
+
+
+def _cancel_waiting(tx: Transaction, job: Job, actor: Actor, cause: str, now: float) -> list[Job]:
+    """The jobs that depended on it and were cancelled with it."""
     tx.apply(
         states.move(
             job.id,
@@ -201,17 +211,18 @@ def _cancel_waiting(tx: Transaction, job: Job, actor: Actor, cause: str, now: fl
             completed_at=now,
         )
     )
-    readiness.settle_dependents(tx, job.id, now)
+    return readiness.settle_dependents(tx, job.id, now)
 
 
 def _cancel_active(
     tx: Transaction, job: Job, actor: Actor, force: bool, cause: str, now: float
-) -> tuple[Attempt, Stop | None]:
+) -> _Asked | None:
+    """None when that was asked before."""
     attempt = tx.attempt(job.attempt_id())
     assert attempt is not None  # an active job always has one
     again = job.status is JobStatus.CANCELLING
     if again and not force:
-        return attempt, None
+        return None
     seq = attempt.stop_seq + 1
     tx.update_attempt(attempt.attempt_id, _LIVE, status=AttemptStatus.STOPPING, stop_seq=seq)
     code = events.JOB_FORCE_KILLED if force else events.JOB_CANCELLING
@@ -229,7 +240,7 @@ def _cancel_active(
             )
         )
     grace = 0.0 if force else job.spec.grace_s
-    return attempt, Stop(seq, cause, grace, actor.name, now)
+    return _Asked(attempt, Stop(seq, cause, grace, actor.name, now))
 
 
 def _reason(cause: str, actor: Actor) -> Reason:

@@ -31,6 +31,7 @@ class Recorded:
     attempt: Attempt
     to: JobStatus
     end: End
+    cancelled: Sequence[Job]  # what depended on it and can no longer run
 
 
 class Ender:
@@ -42,6 +43,7 @@ class Ender:
     def started(self, attempt_id: str, at: float) -> None:
         """The first process of an attempt runs. Not waited for: its end would tell it too."""
         self._parts.store.write_soon(lambda tx: _start(tx, attempt_id, at), durable=False)
+        story.of(attempt_id.rpartition(".")[0], attempt_id).info("job started")
 
     def ended(self, ends: Sequence[tuple[str, End]]) -> list[Placed]:
         """Record ends, give back what they held, and place what fits now: one transaction."""
@@ -92,9 +94,9 @@ class Ender:
         if not current:
             return None
         to = self._move(tx, job, attempt, end, verdict, now)
-        if to in states.ENDED:
-            readiness.settle_dependents(tx, job.id, now)
-        return Recorded(job, attempt, to, end)
+        ended = to in states.ENDED
+        cancelled = readiness.settle_dependents(tx, job.id, now) if ended else []
+        return Recorded(job, attempt, to, end, cancelled)
 
     def _move(
         self, tx: Transaction, job: Job, attempt: Attempt, end: End, verdict: Verdict, now: float
@@ -233,11 +235,10 @@ def _receipt(attempt: Attempt, job: Job, end: End) -> dict[str, object]:
     """What an end gave back, in the words of the contract."""
     found = end.receipt
     asked = found.get("stop") or {}
-    requested_at = asked.get("requested_at")
     return {
         "attempt_id": attempt.attempt_id,
         "requested_by": asked.get("requested_by"),
-        "requested_at": requested_at,
+        "requested_at": asked.get("requested_at"),
         "stage": (job.stage or attempt.stage).value,
         "signals": found.get("signals", []),
         "processes_ended": found.get("processes_ended", 0),
@@ -247,7 +248,7 @@ def _receipt(attempt: Attempt, job: Job, end: End) -> dict[str, object]:
         "ports": list(attempt.ports),
         "shm_bytes": found.get("shm_bytes", 0),
         "temp_removed": found.get("temp_removed", False),
-        "seconds": round(end.ended_at - (requested_at or end.ended_at), 6),
+        "seconds": round(found.get("seconds") or 0.0, 6),
         "ended_at": end.ended_at,
         "by": end.by,
     }
@@ -284,3 +285,4 @@ def _tell(done: Recorded) -> None:
         )
     if done.attempt.ports:
         log.info("ports returned: {}", list(done.attempt.ports))
+    readiness.tell_cancelled(done.cancelled, done.job.ref)

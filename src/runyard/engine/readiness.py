@@ -9,6 +9,7 @@ from runyard.domain.events import Event
 from runyard.domain.job import Dependency, Job
 from runyard.domain.reasons import Reason
 from runyard.domain.states import JobStatus
+from runyard.engine import story
 from runyard.stores.base import Transaction
 
 _ACTOR = "scheduler"
@@ -39,21 +40,32 @@ def refresh(tx: Transaction, job: Job, *, hold: bool, now: float) -> tuple[bool,
     return ready, reason
 
 
-def settle_dependents(tx: Transaction, job_id: int, now: float) -> None:
-    """Release what waited for this job, and cancel what can no longer run, all the way down."""
+def settle_dependents(tx: Transaction, job_id: int, now: float) -> list[Job]:
+    """Release what waited for this job, and cancel what can no longer run, all the way down; the
+    jobs that were cancelled."""
     todo = [job_id]
+    cancelled = []
     while todo:
         ended = todo.pop()
         for dependent_id, _ in tx.dependents(ended):
-            if _settle_one(tx, dependent_id, now):
+            job = _settle_one(tx, dependent_id, now)
+            if job is not None:
                 todo.append(dependent_id)
+                cancelled.append(job)
+    return cancelled
 
 
-def _settle_one(tx: Transaction, job_id: int, now: float) -> bool:
-    """True when the job was cancelled."""
+def tell_cancelled(jobs: Iterable[Job], because_of: str) -> None:
+    """For the log, once it is committed."""
+    for job in jobs:
+        story.of(job.ref).info("job cancelled before starting: {} did not succeed", because_of)
+
+
+def _settle_one(tx: Transaction, job_id: int, now: float) -> Job | None:
+    """The job when it was cancelled."""
     job = tx.job(job_id)
     if job is None or job.status not in states.WAITING:
-        return False
+        return None
     ready, reason = refresh(tx, job, hold=job.hold, now=now)
     if is_broken(reason):
         assert reason is not None
@@ -68,7 +80,7 @@ def _settle_one(tx: Transaction, job_id: int, now: float) -> bool:
                 completed_at=now,
             )
         )
-        return True
+        return job
     if (ready, reason) != (job.ready, job.reason):
         tx.update_job(job.id, frozenset({job.status}), ready=ready, reason=reason)
-    return False
+    return None
