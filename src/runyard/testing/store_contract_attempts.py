@@ -145,7 +145,7 @@ class AttemptContract:
             assert reader.active_attempts() == []
 
     def test_a_gpu_or_port_is_granted_once(self, store: Store) -> None:
-        """R41: never grant a GPU or port twice; the placement that asks for it fails whole."""
+        """The placement that asks for what is taken fails whole."""
         first, second, third = submit(store, new_job(), new_job(), new_job())
         assert _can_place(store, first, gpus=WHOLE, ports=(38000,))
         assert not _can_place(store, second, gpus=WHOLE)

@@ -55,7 +55,7 @@ class MachineContract:
             assert reader.fenced_gpus("m2") == {"GPU-1": "other"}
 
     def test_keys_are_found_by_their_digest(self, store: Store) -> None:
-        """R54: what is kept of a key does not open anything."""
+        """What is kept of a key does not open anything."""
         wanted = Key(0, "anna", "admin", "ry_abc", START, None, START + 60, True)
         key = store.write(lambda tx: tx.insert_key(wanted, "d" * 64))
         other = store.write(

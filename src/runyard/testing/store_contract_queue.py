@@ -101,7 +101,7 @@ class QueueContract:
         assert shape.head_job_id == order[0].id
 
     def test_places_count_from_one_over_all_shapes(self, store: Store) -> None:
-        """R35: a waiting job says its place."""
+        """R10: high before medium before low, first come first served inside a level."""
         order = _in_three_priorities(store)
         with store.read() as reader:
             assert [reader.position(job) for job in order] == [1, 2, 3, 4, 5, 6]

@@ -118,7 +118,7 @@ class WriteContract:
         store.write(work)
 
     def test_of_many_racing_for_one_job_exactly_one_wins(self, store: Store) -> None:
-        """R41: no attempt ever runs twice at once."""
+        """No attempt ever runs twice at once."""
         job = submit_one(store)
         ready = threading.Barrier(12)
 

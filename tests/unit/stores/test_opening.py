@@ -64,7 +64,7 @@ def test_a_postgres_that_is_not_there():
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
-    """R54: a read-only data directory is a clear error. As another user, since root may write."""
+    """Tried as another user, since root may write anywhere."""
     if os.geteuid() != 0:
         tmp_path.chmod(0o500)
         with pytest.raises(errors.DataDirUnusable):

@@ -288,7 +288,7 @@ store.close()
 
 
 def test_two_processes_never_place_a_job_twice(postgres_url):
-    """R41: two servers on one PostgreSQL never start a job twice."""
+    """Two servers on one PostgreSQL never start a job twice."""
     store = open_store(postgres_url)
     jobs = submit(store, *(new_job() for _ in range(300)))
     servers = [

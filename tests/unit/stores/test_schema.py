@@ -152,7 +152,7 @@ def test_opening_a_store_loads_no_alembic(path):
 
 
 def test_a_newer_database_is_refused_and_left_alone(path, query):
-    """R54: a newer database schema is a clear error, nothing is changed."""
+    """A clear error, and nothing is changed."""
     open_store(f"sqlite:///{path}").close()
     query("UPDATE alembic_version SET version_num = '9999'")
     before = Path(path).read_bytes()

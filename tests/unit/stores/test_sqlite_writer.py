@@ -70,7 +70,7 @@ def test_the_writing_thread_cannot_wait_for_itself(store):
 
 
 def test_a_full_disk_is_told_and_survived(store, query):
-    """R54: a full disk is a clear error, nothing is half-written, and work goes on after it."""
+    """A clear error, nothing half-written, and work goes on after it."""
     kept = submit_one(store)
     [(pages,)] = query("PRAGMA page_count")
 
@@ -152,7 +152,7 @@ def test_a_store_that_became_read_only(store):
 
 
 def test_what_was_acknowledged_survives_kill_9(path):
-    """R42: nothing acknowledged is lost, durable or not."""
+    """Durable or not: a sync is needed for a power cut only."""
     program = """
 import os, signal, sys
 from runyard.stores.sqlite import SqliteStore
