@@ -78,6 +78,7 @@ def _postgres_schema(url):
 
 
 def test_the_columns_of_training_jobs_have_the_agreed_names():
+    """R32"""
     assert set(ASKED_FOR.split()) <= set(training_jobs.c.keys())
 
 
@@ -107,6 +108,7 @@ def test_migrations_give_the_schema_of_the_tables_in_postgres(postgres_url):
 
 
 def test_a_default_customer_and_workspace_exist(tmp_path):
+    """R32"""
     for url in _made_and_migrated(tmp_path, "default"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
             assert connection.execute("SELECT id, name FROM customers").fetchall() == [
