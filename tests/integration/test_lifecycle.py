@@ -103,7 +103,7 @@ def test_a_retry_that_succeeds_completes_the_job(yard, tmp_path):
 
 
 def test_tc_07_cancel_ends_the_processes(yard, tmp_path):
-    """R40 TC-07, R3, R8: cancelled only once every process is gone, also one in its own session."""
+    """R40 TC-07, R3, R8: cancelled once every process is gone, also one in its own session."""
     truth = Truth(tmp_path / "truth")
     ref = yard.submit([sys.executable, "-S", "-c", TREE, str(truth.path)], grace_s=2)
     until(lambda: truth.held() and truth.data.count(b"\n") == 3, words=lambda: truth.data)

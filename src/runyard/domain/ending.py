@@ -13,6 +13,7 @@ from runyard.domain.states import AttemptEnd, JobStatus
 
 # Causes of an end record
 NEVER_STARTED = "never_started"
+GPU_LOCKED = "gpu_locked"  # another server took the GPU between our look and our start
 EXEC_FAILED = "exec_failed"
 CWD_MISSING = "cwd_missing"
 TIMEOUT = "timeout"
@@ -72,6 +73,8 @@ def _uncancelled(
 ) -> tuple[AttemptEnd, Reason | None]:
     if cause == NEVER_STARTED:
         return AttemptEnd.NEVER_STARTED, Reason(reasons.NEVER_STARTED, dict(detail))
+    if cause == GPU_LOCKED:
+        return AttemptEnd.NEVER_STARTED, Reason(reasons.GPU_LOCKED, dict(detail))
     if cause == EXEC_FAILED:
         return AttemptEnd.FAILED, Reason(reasons.EXEC_FAILED, dict(detail))
     if cause == CWD_MISSING:

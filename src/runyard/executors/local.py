@@ -231,6 +231,7 @@ def _news(told: dict[str, Any]) -> News | None:
     return None
 
 
+_DETAILS = ("errno", "path", "message", "limit_s", "owner")
 _END_FIELDS = ("code", "signal", "cause", "by", "ended_at", "started_at")
 
 
@@ -242,6 +243,6 @@ def _end(record: dict[str, Any]) -> End:
         by=str(record.get("by", "unknown")),
         ended_at=float(record["ended_at"]),
         started_at=record.get("started_at"),
-        detail={k: v for k, v in record.items() if k in ("errno", "path", "message", "limit_s")},
+        detail={k: v for k, v in record.items() if k in _DETAILS},
         receipt={k: v for k, v in record.items() if k not in _END_FIELDS},
     )

@@ -13,7 +13,7 @@ def take(locks: Iterable[Mapping[str, Any]], held: list[int]) -> dict[str, Any] 
     for lock in locks:
         path = lock["path"]
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            fd = _open(path)
         except OSError as error:
             return {"path": path, "errno": error.errno, "message": error.strerror}
         held.append(fd)
@@ -21,6 +21,17 @@ def take(locks: Iterable[Mapping[str, Any]], held: list[int]) -> dict[str, Any] 
         if owner is not None:
             return {"path": path, "owner": owner}
     return None
+
+
+def _open(path: str) -> int:
+    """Linux can refuse O_CREAT on another user's file in a shared folder, though it may be opened:
+    so it is created only when it is not there."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        os.fchmod(fd, 0o666)  # whatever our umask is
+        return fd
 
 
 def _take_one(fd: int, server_id: str, shared: bool) -> str | None:

@@ -123,3 +123,11 @@ def test_a_cancelled_end_of_a_job_that_does_not_say_cancelling_goes_through_it(s
     for step in (*verdict.through, verdict.to):
         states.move(1, at, step, Event(JOB_COMPLETED, 0.0, "test"))
         at = step
+
+
+def test_a_gpu_taken_by_another_server_is_a_start_that_never_was():
+    """R55: it is tried again without being charged."""
+    detail = {"path": "/locks/GPU-1", "owner": "node-2"}
+    verdict = end(SCHEDULED, cause="gpu_locked", detail=detail)
+    assert verdict.end is AttemptEnd.NEVER_STARTED
+    assert verdict.reason == Reason("gpu_locked", detail)

@@ -56,6 +56,7 @@ REASONS = {
     "supervisor_lost": "监管进程被杀, 结束方式未知",
     "host_restarted": "机器重启了",
     "never_started": "从未启动",
+    "gpu_locked": "本机的另一个服务占用了它的 GPU",
     "retries_used_up": "{max_retries} 次重试也失败了; 最后一次: {last}",
 }
 
