@@ -11,6 +11,8 @@ import signal
 
 from runyard.supervisor import identity, journal, process_table, protocol
 
+_SMALLEST_TAG = 1 << 32  # below it is a limit that somebody set for everybody
+
 
 class Claim:
     """What one attempt recorded about its processes, on this boot and in this pid namespace."""
@@ -44,6 +46,8 @@ class Claims:
         tag = process_table.tag(pid)
         if tag is not None and tag in self._by_tag:
             return self._by_tag[tag]
+        if tag is not None and tag >= _SMALLEST_TAG:
+            return None  # it is another attempt's, whatever its environment says
         ticks = int(stat[19])
         if (pid, ticks) in self._by_main:
             return self._by_main[pid, ticks]

@@ -13,10 +13,9 @@ import select
 import signal
 import socket
 import struct
-import time
 from typing import Any
 
-from runyard.supervisor import end_record, journal, kernel, news, protocol, takeover
+from runyard.supervisor import end_record, journal, kernel, news, protocol, rehearsal, takeover
 from runyard.supervisor.keeper_pool import IDLE_KEPT, Member, Pool
 
 _REFILL_AFTER_S = 0.02  # quiet time before new supervisors are forked ahead
@@ -223,10 +222,10 @@ def listen(name: str) -> socket.socket:
 
 
 def warm_up() -> None:
-    """Everything is imported: move it out of the collector's sight, so that forks share it."""
-    journal.decode(journal.encode(journal.new_record("warm", {})).rstrip(b"\n"))
-    time.time()
+    """Everything is imported and has run: out of the collector's sight with it, so that forks
+    share it."""
     kernel.become_subreaper()
+    rehearsal.rehearse()
     gc.collect()
     gc.freeze()
     gc.disable()

@@ -6,6 +6,7 @@ import random
 import socket
 import sys
 import time
+import uuid
 
 from runyard.supervisor import journal, keeper_client, process_table, protocol, stop_request
 
@@ -26,6 +27,7 @@ def wait_for(condition, what, timeout=WAIT_S):
 class Yard:
     def __init__(self, data_dir, python=None):
         self.data_dir = str(data_dir)
+        self.name = uuid.uuid4().hex[:8]  # attempt ids are never used twice, in no yard
         os.makedirs(f"{self.data_dir}/attempts", exist_ok=True)
         self.directory = os.open(self.data_dir, os.O_RDONLY)
         self.news_socket = None
@@ -50,7 +52,7 @@ class Yard:
     def prepare(self, argv, *, env=None, **fields):
         """An attempt on disk that nobody was told of."""
         self._count += 1
-        attempt_id = f"job-t{self._count}.1"
+        attempt_id = f"job-{self.name}t{self._count}.1"
         folder = self.folder(attempt_id)
         spec = {
             "attempt_id": attempt_id,

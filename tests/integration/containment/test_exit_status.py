@@ -170,5 +170,5 @@ def test_one_supervisor_runs_many_attempts_in_turn(yard):
             assert yard.wait_end(attempt_id)["cause"] == "cancelled"
         else:
             assert yard.wait_end(yard.start(["/no/such"]))["cause"] == "exec_failed"
-        pids.add(yard.journal(f"job-t{number + 1}.1").supervisor["pid"])
+        pids.add(yard.journal(f"job-{yard.name}t{number + 1}.1").supervisor["pid"])
     assert len(pids) < 12

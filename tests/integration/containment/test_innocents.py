@@ -40,7 +40,7 @@ def stranger():
 def lost_attempt(tmp_path, *, pid, ticks=None, attempt_id="job-lost.1", **job):
     """The folder of an attempt whose supervisor is dead, naming this pid as its main process."""
     folder = str(tmp_path / attempt_id)
-    tag = random.getrandbits(61)
+    tag = random.getrandbits(60) | 1 << 60
     journal.create(folder, {"attempt_id": attempt_id, "tag": tag, "argv": [], "env": {}})
     me = identity.of_process(os.getpid())
     journal.append(folder, "supervisor", me)
@@ -106,6 +106,20 @@ def test_marker_in_environment_is_a_proof(tmp_path, stranger):
     folder, _ = lost_attempt(tmp_path, pid=2, ticks=identity.start_ticks(process.pid))
     assert reconcile.settle(folder)["processes_ended"] == 1
     assert process.wait(5) == -signal.SIGKILL
+
+
+def test_marker_does_not_outweigh_another_attempts_tag(tmp_path, stranger):
+    """Two yards of one user that happened to use the same attempt id."""
+    limits = "import resource, time; resource.setrlimit(10, (1 << 59, 1 << 59)); time.sleep(600)"
+    process = stranger(
+        [sys.executable, "-I", "-S", "-c", limits], env={"RUNYARD_ATTEMPT_ID": "job-lost.1"}
+    )
+    deadline = time.monotonic() + 10
+    while process_table.tag(process.pid) != 1 << 59:
+        assert time.monotonic() < deadline
+    folder, _ = lost_attempt(tmp_path, pid=2, ticks=identity.start_ticks(process.pid))
+    assert reconcile.settle(folder)["processes_ended"] == 0
+    assert process.poll() is None
 
 
 def test_marker_of_a_process_older_than_the_job_not_killed(tmp_path, stranger):
