@@ -45,21 +45,19 @@ class Ender:
         self._parts.store.write_soon(lambda tx: _start(tx, attempt_id, at), durable=False)
         story.of(attempt_id.rpartition(".")[0], attempt_id).info("job started")
 
-    def ended(self, ends: Sequence[tuple[str, End]]) -> list[Placed]:
+    def ended(self, ends: Sequence[tuple[str, End]]) -> tuple[list[Placed], list[Recorded]]:
         """Record ends, give back what they held, and place what fits now: one transaction."""
         now = self._parts.clock()
 
-        def work(tx: Transaction) -> tuple[list[Recorded], list[Placed]]:
+        def work(tx: Transaction) -> tuple[list[Placed], list[Recorded]]:
             recorded = [done for name, end in ends if (done := self._end(tx, name, end, now))]
-            return recorded, self._placer.place(tx, now)
+            return self._placer.place(tx, now), recorded
 
-        recorded, placed = self._parts.store.write(work, exclusive=self._parts.store.shared)
-        for done in recorded:
-            _tell(done)
+        placed, recorded = self._parts.store.write(work, exclusive=self._parts.store.shared)
         if self._parts.store.shared or any(done.to is JobStatus.RETRYING for done in recorded):
             # The scheduling loop must know when the delay is over; other servers what is free.
             self._wake()
-        return placed
+        return placed, recorded
 
     def _end(self, tx: Transaction, attempt_id: str, end: End, now: float) -> Recorded | None:
         attempt = tx.attempt(attempt_id)
@@ -262,7 +260,8 @@ _WORDS = {
 }
 
 
-def _tell(done: Recorded) -> None:
+def tell(done: Recorded) -> None:
+    """Write it into the log; after the next job was started, which matters more."""
     log = story.of(done.job.ref, done.attempt.attempt_id)
     end, receipt = done.end, done.end.receipt
     before = end.started_at is None and done.to is JobStatus.CANCELLED

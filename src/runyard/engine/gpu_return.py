@@ -25,6 +25,8 @@ class GpuReturn:
         self._parts = parts
         self._tag_of = tag_of
         self._before: dict[str, dict[str, int]] = {}  # attempt -> gpu uuid -> MB used before
+        self._waiting: set[str] = set()
+        self._lock = threading.Lock()
         self.stopping = False
 
     def remember(self, attempt: Attempt) -> None:
@@ -45,11 +47,18 @@ class GpuReturn:
                 attempt = reader.attempt(attempt_id)
             if attempt is None or not attempt.gpus or "gpus" in end.receipt:
                 ready.append((attempt_id, end))
-            else:
+            elif self._is_new(attempt_id):
                 threading.Thread(
                     target=self._wait, args=(attempt, end, later), name="gpu-return", daemon=True
                 ).start()
         return ready
+
+    def _is_new(self, attempt_id: str) -> bool:
+        """Reconciling tells of the same end again while its GPUs are waited for."""
+        with self._lock:
+            known = attempt_id in self._waiting
+            self._waiting.add(attempt_id)
+        return not known
 
     def _wait(self, attempt: Attempt, end: End, later: Callable[[Ends], None]) -> None:
         log = story.of(attempt.attempt_id.rpartition(".")[0], attempt.attempt_id)
@@ -76,6 +85,8 @@ class GpuReturn:
         ]
         log.info("GPU memory released: {}", seen)
         later([(attempt.attempt_id, replace(end, receipt={**end.receipt, "gpus": seen}))])
+        with self._lock:
+            self._waiting.discard(attempt.attempt_id)
 
     def _held(self, attempt: Attempt, uuid: str) -> bool:
         processes = self._parts.machine.processes(uuid)

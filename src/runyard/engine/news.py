@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from runyard.engine import story
+from runyard.engine import ending, story
 from runyard.engine.ending import Ender
 from runyard.engine.gpu_return import GpuReturn
 from runyard.engine.launching import Launcher
@@ -48,8 +48,11 @@ class NewsDesk:
         ready = self._gpu_return.proven(ends, self.ended)
         if not ready:
             return
-        for placed in self._ender.ended(ready):
-            self._launcher.launch(placed)
+        placed, recorded = self._ender.ended(ready)
+        for started in placed:
+            self._launcher.launch(started)
+        for done in recorded:
+            ending.tell(done)
 
     def _run(self) -> None:
         going = True

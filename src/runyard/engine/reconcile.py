@@ -16,7 +16,6 @@ from runyard.domain.states import AttemptStatus, JobStatus
 from runyard.engine import story
 from runyard.engine.commands import Commands
 from runyard.engine.ending import Ender
-from runyard.engine.launching import Launcher
 from runyard.engine.parts import Parts
 from runyard.engine.placing import NODE_SILENT_S
 from runyard.executors.base import End, Sight, Sighting, Stop
@@ -36,11 +35,17 @@ class Found:
 
 
 class Reconciler:
-    def __init__(self, parts: Parts, ender: Ender, commands: Commands, launcher: Launcher) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        ender: Ender,
+        commands: Commands,
+        record: Callable[[list[tuple[str, End]]], None],
+    ) -> None:
         self._parts = parts
         self._ender = ender
         self._commands = commands
-        self._launcher = launcher
+        self._record = record
 
     def adopt(self) -> Found:
         """The round at a start: nothing can be on its way to an executor."""
@@ -79,8 +84,7 @@ class Reconciler:
                 running += 1
                 self._catch_up(attempt, jobs[attempt.job_id], seen, adopted=patience_s == 0.0)
         if ends:
-            for placed in self._ender.ended(ends):
-                self._launcher.launch(placed)
+            self._record(ends)
         return Found(running, len(ends) - never, never)
 
     def _inspect(self, attempts: list[Attempt]) -> dict[str, Sighting]:

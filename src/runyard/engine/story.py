@@ -22,12 +22,14 @@ def of(job: str = "-", attempt: str = "-") -> Logger:
 
 
 def open_log(folder: Path, level: str, *, to_terminal: bool = True) -> None:
-    """Send the log to `server.log` (JSON lines beside it) and, in short, to the terminal."""
+    """Send the log to `server.log` and, in short, to the terminal of whoever watches; where nobody
+    does (a service), only what needs somebody goes there: every line costs."""
     logger.remove()
     logger.configure(extra={"job": "-", "attempt": "-"})
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if to_terminal:
-        logger.add(sys.stderr, level=level, format=_terminal_line, diagnose=False)
+        shown = level if sys.stderr.isatty() else "WARNING"
+        logger.add(sys.stderr, level=shown, format=_terminal_line, diagnose=False)
     logger.add(
         folder / "server.log",
         level=level,

@@ -53,10 +53,10 @@ class Yard:
         self._views = Views(parts)
         self._machines = Machines(parts)
         self._ender = Ender(parts, self._placer, self._wake_scheduling)
-        self._reconciler = Reconciler(parts, self._ender, self._commands, self._launcher)
         self._news = NewsDesk(
             self._ender, self._launcher, gpu_return, lambda: self._reconciling.wake()
         )
+        self._reconciler = Reconciler(parts, self._ender, self._commands, self._news.ended)
         self._retention = Retention(parts)
         self.key_ring = Keys(parts)
         self._scheduling = Loop(
