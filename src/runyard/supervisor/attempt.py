@@ -41,6 +41,7 @@ class Attempt:
         self.gpu_fds: list[int] = []
         self.stop: stopping.Stopping | None = None
         self.stop_seq = 0
+        self.terminated = False
         self.next_beat = 0.0
         self.end = end_record.EndRecord(self)
 
@@ -99,7 +100,8 @@ class Attempt:
             return "gpu_locked", locked
         path = f"{self.folder}/{protocol.TEMPORARY}"
         try:
-            os.mkdir(path, 0o700)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(path, 0o700)
             for path in self.spec.get("make_dirs", ()):
                 os.makedirs(path, exist_ok=True)
         except OSError as error:
@@ -180,8 +182,8 @@ class Attempt:
         if info.si_signo == signal.SIGUSR1:
             self.look_for_stop()
         elif info.si_signo == signal.SIGTERM:
-            again = self.stop is not None and self.stop.cause == "supervisor_term"
-            grace = 0.0 if again else self.grace_s
+            grace = 0.0 if self.terminated else self.grace_s
+            self.terminated = True
             self.begin_stop(stopping.own_request("supervisor_term", grace))
 
     def look_for_stop(self) -> None:
@@ -201,12 +203,11 @@ class Attempt:
         """Every few seconds: say that we are not hung, look for a stop request, bound the log."""
         self.next_beat = now + protocol.HEARTBEAT_S
         path = f"{self.folder}/{protocol.HEARTBEAT}"
-        try:
-            os.utime(path)
-        except FileNotFoundError:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        except OSError:
-            pass
+        with contextlib.suppress(OSError):  # a full disk, a folder that was removed
+            try:
+                os.utime(path)
+            except FileNotFoundError:
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         self.host.news.flush()
         self.look_for_stop()
         log_bound.bound(self)

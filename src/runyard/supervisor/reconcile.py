@@ -6,6 +6,7 @@ and the exit record is written, unless somebody else writes it first.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable
@@ -166,7 +167,8 @@ def _report_stuck(folders: list[str], claims: belonging.Claims) -> None:
     for folder in folders:
         pids = [pid for pid, name in living.items() if name == folder]
         processes = [process_table.describe(pid) for pid in pids]
-        journal.append(folder, "stuck", {"processes": processes})
+        with contextlib.suppress(OSError):
+            journal.append(folder, "stuck", {"processes": processes})
 
 
 def _conclude(folder: str, sight: Sight, found: dict[str, Any]) -> None:
@@ -180,12 +182,13 @@ def _conclude(folder: str, sight: Sight, found: dict[str, Any]) -> None:
     )
     fields["temp_removed"] = temporary.remove(f"{folder}/{protocol.TEMPORARY}")
     fields.update(found)
-    journal.append(
-        folder,
-        "exit",
-        fields,
-        once=True,
-        sync=True,
-        unless=lambda: liveness.supervisor_alive(folder),
-    )
-    sight.journal = journal.read(folder)
+    with contextlib.suppress(OSError):  # a full disk: it stays unsettled until the next time
+        journal.append(
+            folder,
+            "exit",
+            fields,
+            once=True,
+            sync=True,
+            unless=lambda: liveness.supervisor_alive(folder),
+        )
+        sight.journal = journal.read(folder)
