@@ -176,6 +176,10 @@ class Attempt:
     def grace_s(self) -> float:
         return float(self.spec.get("grace_s", protocol.DEFAULT_GRACE_S))
 
+    @property
+    def kill_timeout_s(self) -> float:
+        return float(self.spec.get("kill_timeout_s", protocol.DEFAULT_KILL_TIMEOUT_S))
+
     def hear(self, info: signal.struct_siginfo | None) -> None:
         if info is None or info.si_signo == signal.SIGCHLD:
             return

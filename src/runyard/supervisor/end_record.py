@@ -83,7 +83,7 @@ class EndRecord:
                 "cause": stop.exit_cause if stop is not None else "exited",
                 **self._limit(stop),
                 "by": "supervisor",
-                "proof": "echild",
+                "proof": "echild" if attempt.host.reaps_orphans else "scan",
                 "started_at": attempt.started_at,
                 "ended_at": main.get("ended_at", now),
                 "signals": self._signals,

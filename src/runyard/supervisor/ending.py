@@ -7,7 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from runyard.supervisor import process_table, protocol, shared_memory
+from runyard.supervisor import belonging, process_table, protocol, shared_memory
 from runyard.supervisor.host import SIGNALS
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ _PEEK = os.WEXITED | os.WNOWAIT | os.WNOHANG
 _TRACKER_PATIENCE_S = 0.3
 _TRACKERS = (b"multiprocessing.resource_tracker", b"torch_shm_manager")
 _CHECK_RECORD_S = 0.25
+_CLEAN_PASSES = 3
+_PASS_PAUSE_S = 0.07
 
 
 def main_ended(attempt: Attempt) -> bool:
@@ -31,11 +33,31 @@ def main_ended(attempt: Attempt) -> bool:
 
 def end_tree(attempt: Attempt) -> None:
     """Return when this process has no child left, which the kernel says with ECHILD."""
-    if _reap(attempt):
-        return
-    if attempt.main_pid == 0 and not _forced(attempt) and _leftovers_left(attempt):
-        return
-    _kill_until_empty(attempt)
+    if not _reap(attempt):
+        main_is_reaped = attempt.main_pid == 0
+        if not main_is_reaped or _forced(attempt) or not _leftovers_left(attempt):
+            _kill_until_empty(attempt)
+    if not attempt.host.reaps_orphans:
+        _sweep_escaped(attempt)
+
+
+def _sweep_escaped(attempt: Attempt) -> None:
+    """Orphans did not come up to us, on a Python without ctypes: find them by their proofs."""
+    claim = belonging.Claim(attempt.attempt_id, attempt.journal.journal)
+    claims = belonging.Claims({attempt.attempt_id: claim})
+    stuck_at = time.monotonic() + attempt.kill_timeout_s
+    clean = 0
+    while clean < _CLEAN_PASSES:
+        living = claims.living()
+        for pid, name in living.items():
+            attempt.end.shared_memory.update(shared_memory.mapped_by((pid,)))
+            claims.kill(pid, name)
+        clean = 0 if living else clean + 1
+        if living and time.monotonic() >= stuck_at:
+            attempt.end.report_stuck(list(living))
+        if time.monotonic() >= attempt.next_beat:
+            attempt.beat(time.monotonic())
+        time.sleep(_PASS_PAUSE_S)
 
 
 def _forced(attempt: Attempt) -> bool:
@@ -97,7 +119,7 @@ def _leftovers_left(attempt: Attempt) -> bool:
 
 def _kill_until_empty(attempt: Attempt) -> None:
     started = time.monotonic()
-    kill_timeout = float(attempt.spec.get("kill_timeout_s", protocol.DEFAULT_KILL_TIMEOUT_S))
+    kill_timeout = attempt.kill_timeout_s
     _remember_shared_memory(attempt)
     attempt.end.signalled("KILL", "children")
     pause = 0.001

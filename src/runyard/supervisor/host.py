@@ -13,17 +13,17 @@ SIGNALS = frozenset((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM))
 
 
 class Host:
-    __slots__ = ("_next_child", "identity", "job_identity", "keeper_pid", "news", "uid")
+    __slots__ = ("_next_child", "identity", "job_identity", "keeper_pid", "news", "reaps_orphans")
 
     def __init__(self, keeper_pid: int) -> None:
         self.keeper_pid = keeper_pid
-        self.uid = os.getuid()
         self.news = news.NewsSender()
         self.identity: dict[str, Any] = {
             **identity.of_process(os.getpid()),
             "keeper_pid": keeper_pid,
             "containment": "subreaper" if kernel.is_subreaper() else "tag",
         }
+        self.reaps_orphans = self.identity["containment"] == "subreaper"
         self.job_identity = {
             "boot_id": self.identity["boot_id"],
             "pidns": self.identity["pidns"],

@@ -1,0 +1,111 @@
+"""Less than the usual: what a supervisor does on a machine that offers less (R55)."""
+
+import os
+import signal
+
+import pytest
+from keeper_yard import wait_for
+
+from runyard.supervisor import process_table
+from runyard.supervisor.attempt import Attempt
+from runyard.supervisor.host import SIGNALS, Host
+
+
+def supervise_without_subreaper(yard, attempt_id):
+    """As on a Python without ctypes: orphans of the job go past its supervisor."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            os.chdir(yard.data_dir)
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+            Attempt(Host(0), attempt_id).run()
+        finally:
+            os._exit(0)
+    return pid
+
+
+@pytest.mark.parametrize("detach", ["setsid", "setsid -f"])
+def test_without_a_subreaper_the_tag_finds_what_escaped(yard, detach):
+    command = f"{detach} sleep 600 & sleep 0.3; exit 11"
+    attempt_id = yard.prepare(["/bin/sh", "-c", command])
+    os.waitpid(supervise_without_subreaper(yard, attempt_id), 0)
+    end = yard.wait_end(attempt_id)
+    assert (end["code"], end["proof"]) == (11, "scan")
+    assert yard.journal(attempt_id).supervisor["containment"] == "tag"
+
+
+def test_level_recorded_in_the_supervisor_record(yard):
+    attempt_id = yard.start(["/bin/true"])
+    yard.wait_end(attempt_id)
+    assert yard.journal(attempt_id).supervisor["containment"] == "subreaper"
+
+
+def test_probe_no_children_file(monkeypatch):
+    """A kernel without the children files: parents are found by looking at every process."""
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+    read = process_table.read
+    monkeypatch.setattr(
+        process_table, "read", lambda path, *a: None if "children" in path else read(path, *a)
+    )
+    try:
+        assert pid in process_table.own_children()
+        assert pid in process_table.children(os.getpid())
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def test_supervisor_is_less_likely_to_be_chosen_than_the_job(yard):
+    """shim_oom_adj_lower_than_job"""
+    attempt_id = yard.start_python("import time; time.sleep(600)")
+    yard.wait_job(attempt_id)
+
+    def score(pid):
+        with open(f"/proc/{pid}/oom_score_adj") as file:
+            return int(file.read())
+
+    job = yard.journal(attempt_id).job["pid"]
+    assert score(job) > score(yard.supervisor_pid(attempt_id))
+
+
+def test_memory_of_a_supervisor(yard):
+    """pss_per_shim_under_3mb: many jobs cost little."""
+    ids = [yard.start(["/bin/sleep", "600"]) for _ in range(10)]
+    for attempt_id in ids:
+        yard.wait_job(attempt_id)
+    sizes = sorted(proportional(yard.supervisor_pid(attempt_id)) for attempt_id in ids)
+    assert sizes[len(sizes) // 2] < 3 << 10
+
+
+def proportional(pid):
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        for line in file:
+            if line.startswith("Pss:"):
+                return int(line.split()[1])
+    raise AssertionError
+
+
+def test_waits_without_using_the_processor(yard):
+    """idle_cpu: a running job costs its supervisor a few wake-ups a minute."""
+    ids = [yard.start(["/bin/sleep", "600"]) for _ in range(10)]
+    for attempt_id in ids:
+        yard.wait_job(attempt_id)
+    pids = [yard.supervisor_pid(attempt_id) for attempt_id in ids]
+    beats = [f"{yard.folder(attempt_id)}/hb" for attempt_id in ids]
+    wait_for(lambda: all(os.path.exists(path) for path in beats), "the first heartbeat")
+    before = sum(map(ticks, pids))
+    first = [os.stat(path).st_mtime for path in beats]
+    wait_for(
+        lambda: all(os.stat(p).st_mtime > t for p, t in zip(beats, first, strict=True)),
+        "the second heartbeat",
+    )
+    used = (sum(map(ticks, pids)) - before) / os.sysconf("SC_CLK_TCK")
+    assert used / 5.0 < 0.02
+
+
+def ticks(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
