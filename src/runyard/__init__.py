@@ -3,11 +3,13 @@
 TYPE_CHECKING = False  # type checkers take it for true; importing typing costs too much here
 
 if TYPE_CHECKING:
+    from runyard.embed.queue_manager import TrainingQueueManager
     from runyard.sdk.client import Client
     from runyard.sdk.errors import (
         AlreadyEnded,
         BadRequest,
         Conflict,
+        DataDirInUse,
         Forbidden,
         InvalidJob,
         JobNotFound,
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
         NotFound,
         RunyardError,
         ServerUnreachable,
+        StartRefused,
         Unauthenticated,
         Unavailable,
         UnknownField,
@@ -29,6 +32,7 @@ __all__ = [
     "BadRequest",
     "Client",
     "Conflict",
+    "DataDirInUse",
     "Forbidden",
     "InvalidJob",
     "Job",
@@ -37,6 +41,8 @@ __all__ = [
     "NotFound",
     "RunyardError",
     "ServerUnreachable",
+    "StartRefused",
+    "TrainingQueueManager",
     "Unauthenticated",
     "Unavailable",
     "UnknownField",
@@ -44,7 +50,11 @@ __all__ = [
     "__version__",
 ]
 
-_HOMES = {"Client": "runyard.sdk.client", "Job": "runyard.sdk.job"}
+_HOMES = {
+    "Client": "runyard.sdk.client",
+    "Job": "runyard.sdk.job",
+    "TrainingQueueManager": "runyard.embed.queue_manager",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -18,7 +18,7 @@ MARKS = (
 
 
 @pytest.fixture
-def pair(make_yard, postgres_url):
+def pair(postgres_url, make_yard):
     """Two servers of one machine, started at the same time on one empty database."""
     flags = ["--database-url", postgres_url, "--port-range", f"{FIRST_PORT}-{LAST_PORT}"]
     yards = [

@@ -11,7 +11,7 @@ from runyard.domain.events import StoredEvent
 from runyard.domain.job import Attempt, Job, JobSpec
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import Request
-from runyard.engine.views import JobView, Wait
+from runyard.engine.views import JobView, QueueStatus, Wait
 from runyard.wire.jobs import KEPT_FIELDS
 
 BASE = "/api/v1/training"
@@ -147,6 +147,17 @@ def attempt(found: Attempt, job_ref: str) -> dict[str, Any]:
         "params": found.params,
         "plan": found.plan,
         "diagnosis": found.diagnosis,
+    }
+
+
+def queue(found: QueueStatus) -> dict[str, Any]:
+    return {
+        "dispatching": found.dispatching,
+        "max_concurrent": found.max_concurrent,
+        "counts": found.counts,
+        "waiting": [job(view) for view in found.waiting],
+        "running": [job(view) for view in found.running],
+        "gates": list(found.gates),
     }
 
 

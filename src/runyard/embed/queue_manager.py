@@ -13,7 +13,8 @@ from runyard.api import answers
 from runyard.data_dir import DataDir
 from runyard.domain import errors, states
 from runyard.domain.job import Priority
-from runyard.engine.actor import SYSTEM
+from runyard.embed.public_errors import public_errors
+from runyard.engine.actor import Actor
 from runyard.engine.yard import Yard
 from runyard.settings import Settings
 from runyard.stores.base import Store
@@ -21,6 +22,7 @@ from runyard.stores.opening import open_store
 from runyard.wire.jobs import read_job
 
 _SQLITE = "sqlite:///"
+_APPLICATION = Actor("application", "admin")
 
 
 class TrainingQueueManager:
@@ -35,6 +37,7 @@ class TrainingQueueManager:
     by the next start with `keep=True`.
     """
 
+    @public_errors()
     def __init__(
         self,
         db: str | Store,
@@ -55,6 +58,7 @@ class TrainingQueueManager:
         )
         self._folder = DataDir.open(self._settings.data_dir)
         self._owns_store = isinstance(db, str)
+        self._closed = False
         try:
             self._store = open_store(db) if isinstance(db, str) else db
         except BaseException:
@@ -78,11 +82,17 @@ class TrainingQueueManager:
     def settings(self) -> Settings:
         return self._settings
 
+    @property
+    def is_processing(self) -> bool:
+        return self._yard.running
+
+    @public_errors()
     def start_processing(self) -> None:
         """Adopt what still runs from before, and begin to start jobs. Twice is no error."""
         if not self._yard.running:
             self._yard.open()
 
+    @public_errors()
     def stop_processing(self, *, keep: bool = False, timeout: float | None = None) -> None:
         """Stop starting jobs and end those that run (or leave them to the next start)."""
         if not self._yard.running:
@@ -93,18 +103,25 @@ class TrainingQueueManager:
         self._yard.close(keep=keep or self._yard.live_count() > 0)
         self._yard = self._compose()
 
+    @public_errors()
     def close(self) -> None:
         """Stop processing and let go of the database and the data directory."""
+        if self._closed:
+            return
         self.stop_processing()
+        self._closed = True
         if self._owns_store:
             self._store.close()
         self._folder.close()
 
+    @public_errors()
     def submit_training_job(self, **fields: Any) -> str:
-        """Store a job, with the fields of a job file; its id. It waits until processing starts."""
-        [job] = self._yard.submit([read_job(fields).to_submission()], SYSTEM)
+        """Store a job, with the fields of a job file; its id. It waits until processing starts,
+        with `hold=True` until it is enqueued."""
+        [job] = self._yard.submit([read_job(fields).to_submission()], _APPLICATION)
         return job.ref
 
+    @public_errors()
     def enqueue_training_job(
         self, job_id: str | int, priority: str | Priority | None = None
     ) -> dict[str, Any]:
@@ -116,14 +133,16 @@ class TrainingQueueManager:
             raise errors.BadRequest(
                 f"A priority is one of {choices}.", field="priority", value=priority
             ) from None
-        self._yard.enqueue(str(job_id), SYSTEM, wanted)
+        self._yard.enqueue(str(job_id), _APPLICATION, wanted)
         return self.get_job(job_id)
 
+    @public_errors()
     def cancel(self, job_id: str | int, *, force: bool = False, wait: float = 0) -> str:
         """Ask for the end, and wait up to `wait` seconds for the proof; the status then."""
-        self._yard.cancel(str(job_id), SYSTEM, force=force)
+        self._yard.cancel(str(job_id), _APPLICATION, force=force)
         return self.wait(job_id, wait)
 
+    @public_errors()
     def wait(self, job_id: str | int, timeout: float) -> str:
         """The job's status when it has ended, or after `timeout` seconds."""
         deadline = time.monotonic() + timeout
@@ -133,19 +152,28 @@ class TrainingQueueManager:
                 return status.value
             time.sleep(0.02)
 
+    @public_errors()
     def get_job(self, job_id: str | int) -> dict[str, Any]:
+        """As `GET /jobs/{id}` answers."""
         return answers.job(self._yard.job(str(job_id)))
 
+    @public_errors()
     def get_queue_status(self, limit: int = 100) -> dict[str, Any]:
         """Counts by status, what runs, what waits and why: as `GET /queue/status` answers."""
         return answers.queue(self._yard.queue_status(limit))
+
+    @public_errors()
+    def log_path(self, job_id: str | int) -> Path | None:
+        """The log of the newest attempt; None before the first."""
+        path, _ = self._yard.log_path(str(job_id))
+        return Path(path) if path else None
 
     def _compose(self) -> Yard:
         return server.compose(self._settings, self._store)
 
     def _end_all(self, timeout: float | None) -> None:
-        self._yard.stop_all()
         patience = self._yard.longest_grace() if timeout is None else timeout
+        self._yard.stop_all()
         deadline = time.monotonic() + patience
         while self._yard.live_count() and time.monotonic() < deadline:
             time.sleep(0.02)

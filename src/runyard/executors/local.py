@@ -65,6 +65,7 @@ class LocalExecutor:
         self._closing.set()
         if not keep:
             self._keeper.leave()
+        self._keeper.close()
         if self._listener:
             self._listener.join(2)
         if self._socket:

@@ -11,6 +11,8 @@ RunyardError
 +- Forbidden              403
 +- TooManyFailedLogins    429
 +- Unavailable            503/507 (DiskFull, StoreReadOnly, ShuttingDown, QueueFull)
++- StartRefused           embedding: it cannot work on this data directory or database
+   +- DataDirInUse        a server or another manager has the data directory
 """
 
 from __future__ import annotations
@@ -164,6 +166,30 @@ class ShuttingDown(Unavailable):
 
 class QueueFull(Unavailable):
     code = "queue_full"
+
+
+class StartRefused(RunyardError):
+    code = "start_refused"
+
+
+class DataDirInUse(StartRefused):
+    code = "data_dir_in_use"
+
+
+class DataDirUnusable(StartRefused):
+    code = "data_dir_unusable"
+
+
+class NetworkFileSystem(StartRefused):
+    code = "network_file_system"
+
+
+class SchemaTooNew(StartRefused):
+    code = "schema_too_new"
+
+
+class BadSettings(StartRefused):
+    code = "bad_settings"
 
 
 def _with_subclasses(kind: type[RunyardError]) -> list[type[RunyardError]]:

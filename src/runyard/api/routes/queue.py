@@ -22,17 +22,7 @@ router = APIRouter()
 @router.get("/queue/status", operation_id="get_queue_status", response_model=shapes.QueueAnswer)
 def queue_status(request: Request, limit: Annotated[int, Query(ge=0, le=500)] = 100) -> Response:
     """What runs, what waits and why; at most `limit` of the waiting jobs, first in order."""
-    found = asking.yard(request).queue_status(limit)
-    return Json(
-        {
-            "dispatching": found.dispatching,
-            "max_concurrent": found.max_concurrent,
-            "counts": found.counts,
-            "waiting": [answers.job(view) for view in found.waiting],
-            "running": [answers.job(view) for view in found.running],
-            "gates": found.gates,
-        }
-    )
+    return Json(answers.queue(asking.yard(request).queue_status(limit)))
 
 
 @router.post(
