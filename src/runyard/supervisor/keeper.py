@@ -24,8 +24,9 @@ _BACKLOG = 64
 
 
 class Keeper:
-    def __init__(self, listener: socket.socket, generation: str) -> None:
+    def __init__(self, listener: socket.socket, generation: str, alone_s: float) -> None:
         self.generation = generation
+        self._alone_s = alone_s
         self.pool = Pool()
         self.news = news.NewsSender()
         self.takeovers = takeover.Takeovers(self.pool, self.news)
@@ -66,14 +67,20 @@ class Keeper:
             return _REFILL_AFTER_S
         if len(self.pool.idle) > IDLE_KEPT or self.news.unsent:
             return _SHRINK_AFTER_S
-        return None
+        return self._alone_s if self._alone() else None
+
+    def _alone(self) -> bool:
+        """No server is connected and nothing runs: whoever comes next can start a keeper."""
+        return not self._clients and self._nothing_left()
 
     def _use_quiet_time(self) -> None:
         self.news.flush()
         if len(self.pool.idle) > IDLE_KEPT:
             self._dismiss(self.pool.idle[0])
-        else:
+        elif len(self.pool.idle) < IDLE_KEPT:
             self.fill()
+        elif self._alone():
+            self._leave()
 
     def _nothing_left(self) -> bool:
         return not self.pool.busy() and not self.takeovers.pending

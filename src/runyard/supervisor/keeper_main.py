@@ -18,11 +18,13 @@ import signal
 from runyard.supervisor import keeper, kernel, protocol
 
 READY = b"+"
+ALONE_S = 60.0  # a keeper that nobody needs leaves after this
 
 
 def main(arguments: list[str]) -> int:
     options = dict(zip(arguments[::2], arguments[1::2], strict=True))
     data_dir, generation = options["--data-dir"], options["--generation"]
+    alone_s = float(options.get("--alone-s", ALONE_S))
     os.closerange(3, 1 << 20)
     told, tell = os.pipe()
     if os.fork():
@@ -33,14 +35,14 @@ def main(arguments: list[str]) -> int:
     if os.fork():
         os._exit(0)
     try:
-        keep(data_dir, generation, tell)
+        keep(data_dir, generation, alone_s, tell)
         os._exit(0)
     except BaseException:
         sys.excepthook(*sys.exc_info())
         os._exit(1)
 
 
-def keep(data_dir: str, generation: str, tell: int) -> None:
+def keep(data_dir: str, generation: str, alone_s: float, tell: int) -> None:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE}:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -52,7 +54,7 @@ def keep(data_dir: str, generation: str, tell: int) -> None:
     kernel.name_process("runyard-keeper")
     keeper.warm_up()
     name = f"{protocol.KEEPER}/{generation}.sock"
-    self = keeper.Keeper(keeper.listen(name), generation)
+    self = keeper.Keeper(keeper.listen(name), generation, alone_s)
     self.fill()
     os.write(tell, READY)
     os.close(tell)

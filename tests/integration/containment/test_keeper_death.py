@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -10,7 +11,14 @@ import pytest
 from keeper_yard import Yard, wait_for
 from workloads import SHAPES
 
-from runyard.supervisor import keeper_client, liveness, process_table, protocol, reconcile
+from runyard.supervisor import (
+    keeper_client,
+    keeper_main,
+    liveness,
+    process_table,
+    protocol,
+    reconcile,
+)
 
 SCANNABLE = sorted(set(SHAPES) - {"hopper_1ms", "hopper_tight_x4"})
 
@@ -149,6 +157,25 @@ def test_another_generation_drains(yard):
     newer.leave()
     wait_for(lambda: not keeper_client.keeper_locked(yard.data_dir, "v1-newer"), "the new keeper")
     newer.close()
+
+
+def test_a_keeper_that_nobody_needs_leaves(tmp_path):
+    """A server that died and never came back leaves no idle processes behind for ever."""
+    generation = keeper_client.generation()
+    (tmp_path / "keeper").mkdir()
+    command = [sys.executable, "-I", "-S", "-X", "utf8", keeper_main.__file__]
+    command += ["--data-dir", str(tmp_path), "--generation", generation, "--alone-s", "0.3"]
+    subprocess.run(command, check=True)
+    yard = Yard(tmp_path)
+    attempt_id = yard.start(["/bin/sleep", "1"])
+    yard.wait_job(attempt_id)
+    pid = yard.keeper_pid()
+    yard.keeper.close()
+    yard.wait_end(attempt_id)
+    wait_for(lambda: not keeper_client.keeper_locked(yard.data_dir), "the keeper to leave")
+    wait_for(lambda: not process_table.alive(pid), "its end")
+    assert not os.path.exists(f"{yard.data_dir}/keeper/{generation}.sock")
+    yard.close()
 
 
 def test_leave_waits_for_running_attempts(yard):
