@@ -1,0 +1,233 @@
+"""Jobs stream in while server, keeper and supervisors are killed at random."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runyard.supervisor import journal
+from yards import SMALL, RunningYard, Truth, keepers_of, until
+
+# Every process of an attempt holds the lock of its job (8) and the FIFO (9): an attempt that
+# starts while anything of an earlier one lives cannot get the lock, and says so.
+SCRIPT = """
+exec 8>{folder}/lock.$RUNYARD_JOB_ID 9>{truth}
+flock -n 8 || echo double $RUNYARD_ATTEMPT_ID >>{folder}/marks
+echo start $RUNYARD_ATTEMPT_ID >>{folder}/marks
+{leftover}
+sleep {seconds}
+echo end $RUNYARD_ATTEMPT_ID >>{folder}/marks
+exit {code}
+"""
+LEFTOVERS = ("", "", "setsid sleep 60 &", "(setsid env -i sleep 60 &)", "trap '' TERM")
+ENDS = {"job_completed", "job_failed", "job_retrying", "job_cancelled"}
+
+
+@dataclass
+class Storm:
+    yard: RunningYard
+    folder: Path
+    random: random.Random
+    truth: Truth
+    codes: dict[str, int] = field(default_factory=dict)  # of every job that was acknowledged
+    cancelled: set[str] = field(default_factory=set)  # whose cancel was acknowledged
+    killed: Counter[str] = field(default_factory=Counter)
+    calm: threading.Event = field(default_factory=threading.Event)
+    trouble: list[str] = field(default_factory=list)
+
+    def summary(self) -> str:
+        """For a person who wants to know what the weather was like."""
+        jobs = [self.yard.job(ref)["status"] for ref in self.codes]
+        ends = [a["end"] for ref in self.codes for a in self.yard.attempts(ref)]
+        return f"killed {dict(self.killed)}, jobs {Counter(jobs)}, attempts {Counter(ends)}"
+
+    # what happens
+
+    def rage(self, seconds: float) -> None:
+        """Submit, cancel and kill for so long; returns when every job has ended."""
+        threads = [threading.Thread(target=self._guarded, args=(duty,)) for duty in self._duties()]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + seconds
+        try:
+            while time.monotonic() < deadline:
+                time.sleep(self.random.uniform(0.1, 1.2))
+                self._kill_something()
+        finally:
+            self.calm.set()
+            for thread in threads:
+                thread.join()
+        self._ensure_server()
+        until(lambda: not self._unended(), 90, lambda: self.described(self._unended()), every=0.3)
+
+    def _duties(self) -> list[Any]:
+        return [self._submit_one, self._submit_one, self._cancel_one]
+
+    def _guarded(self, duty: Any) -> None:
+        """The server is often away; everything else is worth knowing."""
+        chosen = random.Random(self.random.random())
+        while not self.calm.is_set():
+            try:
+                duty(chosen)
+            except OSError:
+                time.sleep(0.1)
+            except Exception as error:
+                self.trouble.append(repr(error))
+                return
+            time.sleep(chosen.uniform(0.02, 0.2))
+
+    def _submit_one(self, chosen: random.Random) -> None:
+        code = chosen.choice((0, 0, 0, 3, 42))
+        script = SCRIPT.format(
+            folder=self.folder,
+            truth=self.truth.path,
+            leftover=chosen.choice(LEFTOVERS),
+            seconds=round(chosen.expovariate(3), 2),
+            code=code,
+        )
+        body = {**SMALL, "command": ["sh", "-c", script], "grace_s": 0.5, "max_retries": 1}
+        answer = self.yard.api("POST", "/jobs", body, timeout=5)
+        if answer.status == 201:
+            self.codes[answer.body["job_id"]] = code
+        elif answer.status != 503:
+            self.trouble.append(f"submit answered {answer.status} {answer.data[:300]!r}")
+
+    def _cancel_one(self, chosen: random.Random) -> None:
+        if not self.codes:
+            return
+        ref = chosen.choice(list(self.codes)[-20:])
+        answer = self.yard.api("POST", f"/jobs/{ref}/cancel", timeout=5)
+        if answer.ok:
+            self.cancelled.add(ref)
+        elif answer.status not in (409, 503):
+            self.trouble.append(f"cancel answered {answer.status} {answer.data[:300]!r}")
+
+    def _kill_something(self) -> None:
+        what = self.random.choice(("server", "keeper", "supervisor", "supervisor", "all"))
+        if what == "server":
+            self.yard.kill9()
+        elif what == "keeper":
+            self._kill_processes("runyard-keeper", 1)
+        elif what == "supervisor":
+            self._kill_processes("runyard-superv", self.random.randint(1, 3))
+        else:
+            self.yard.kill9()
+            self._kill_processes("runyard-keeper", 9)
+            self._kill_processes("runyard-superv", self.random.randint(1, 9))
+        self.killed[what] += 1
+        self._ensure_server()
+
+    def _kill_processes(self, name: str, most: int) -> None:
+        """Of our own data directory, held by a pidfd before they are looked at again."""
+        pids = keepers_of(self.yard.data)
+        self.random.shuffle(pids)
+        for pid in [pid for pid in pids if _name(pid) == name][:most]:
+            with contextlib.suppress(OSError):
+                pidfd = os.pidfd_open(pid)
+                if pid in keepers_of(self.yard.data) and _name(pid) == name:
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                os.close(pidfd)
+
+    def _ensure_server(self) -> None:
+        if self.yard.process is None or self.yard.process.poll() is not None:
+            self.yard.start()
+
+    # what has to be true then
+
+    def _unended(self) -> list[str]:
+        answer = self.yard.api("GET", "/jobs?status=pending,scheduled,running,retrying,cancelling")
+        return [job["job_id"] for job in answer.body]
+
+    def described(self, refs: list[str]) -> str:
+        return "\n".join(f"{self.yard.job(r)}\n{self.yard.attempts(r)}" for r in refs[:3])
+
+    def marks(self) -> list[list[str]]:
+        path = self.folder / "marks"
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+    def assert_all_true(self) -> None:
+        assert self.trouble == []
+        until(lambda: not self.truth.held(), 5, "a process outlived its job")
+        marks = self.marks()
+        doubles = [mark for mark in marks if mark[0] == "double"]
+        assert doubles == [], "an attempt started while an earlier one of its job lived"
+        starts = Counter(attempt for word, attempt in marks if word == "start")
+        assert [a for a, n in starts.items() if n > 1] == [], "an attempt ran twice"
+        finished = {attempt for word, attempt in marks if word == "end"}
+        for ref, code in self.codes.items():
+            self._assert_job_true(ref, code, set(starts), finished)
+
+    def _assert_job_true(self, ref: str, code: int, started: set, finished: set) -> None:
+        job = self.yard.job(ref)  # fails if an acknowledged job is lost
+        attempts = self.yard.attempts(ref)
+        context = f"{job}\n{attempts}"
+        if ref in self.cancelled:
+            assert job["status"] == "cancelled", context
+        if job["status"] == "completed":
+            assert code == 0, context
+        ends = Counter(
+            event["attempt_id"]
+            for event in self.yard.ask(f"/jobs/{ref}/events")
+            if event["code"] in ENDS and event["attempt_id"]
+        )
+        for attempt in attempts:
+            name = attempt["attempt_id"]
+            assert attempt["status"] == "ended", context
+            assert ends[name] == 1, f"{name} has {ends[name]} ends\n{context}"
+            assert attempt["exit_code"] in (None, code), context
+            if attempt["exit_code"] is not None:
+                assert name in finished, f"an exit code without a finished run\n{context}"
+            if attempt["end"] == "never_started":
+                assert name not in started, context
+            self._assert_journal_true(name, attempt)
+
+    def _assert_journal_true(self, name: str, attempt: dict[str, Any]) -> None:
+        folder = self.yard.data / "attempts" / name
+        if not folder.exists():
+            assert attempt["end"] == "never_started"
+            return
+        records = [r for r in journal.read(str(folder)).records if r["kind"] == "exit"]
+        if not records:
+            assert attempt["end"] in ("never_started", "cancelled"), attempt
+            assert attempt["started_at"] is None
+            return
+        assert len(records) == 1
+        assert records[0]["code"] == attempt["exit_code"], (records, attempt)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+class Strangers:
+    """Processes that look like a job's and are none: they name it, and run what it runs."""
+
+    def __init__(self) -> None:
+        self._all: list[subprocess.Popen[bytes]] = []
+
+    def imitate(self, ref: str, data: Path) -> None:
+        words = [ref, f"{ref}.1", f"RUNYARD_ATTEMPT_ID={ref}.1", str(data)]
+        waits = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(3600)", *words]
+        self._all.append(subprocess.Popen(waits, start_new_session=True))
+
+    def assert_unharmed(self) -> None:
+        assert self._all
+        assert [stranger.poll() for stranger in self._all] == [None] * len(self._all)
+
+    def close(self) -> None:
+        for stranger in self._all:
+            stranger.kill()
+            stranger.wait()
