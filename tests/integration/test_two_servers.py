@@ -1,11 +1,13 @@
 """Two servers share one PostgreSQL: jobs run once, ports are held once, nothing is lost."""
 
+import signal
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from runyard.supervisor import journal
 from yards import SMALL, Truth, until
 
 LIMIT = 6
@@ -174,3 +176,27 @@ def test_both_servers_stop_and_start_the_queue_as_one(pair):
     assert two.api("POST", "/system/start-queue").ok
     for ref in refs:
         one.wait(ref, "completed")
+
+
+def test_the_database_goes_away_and_comes_back(own_postgres_server, make_yard, tmp_path):
+    """Clear answers meanwhile; what ended then is recorded truly when it is back."""
+    url = f"{own_postgres_server.url}/postgres"
+    yard = make_yard("--database-url", url).start()
+    go = tmp_path / "go"
+    ends = yard.submit(["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done; exit 9"])
+    stays = yard.submit(["sleep", "600"], grace_s=1)
+    for ref in (ends, stays):
+        yard.wait(ref, "running")
+    port = own_postgres_server.port
+    own_postgres_server.stop(signal.SIGQUIT)
+    answer = yard.api("POST", "/jobs", {**SMALL, "command": ["true"]}, timeout=60)
+    assert (answer.status, answer.body["code"]) == (503, "unavailable"), answer.data
+    go.touch()
+    folder = yard.data / "attempts" / f"{ends}.1"
+    until(lambda: journal.read(str(folder)).exit)
+    own_postgres_server.start(port)
+    until(lambda: yard.api("GET", f"/jobs/{ends}").ok, 20)
+    assert yard.wait(ends, "failed")["attempt"]["exit_code"] == 9
+    assert yard.status(stays) == "running"
+    yard.wait(yard.submit(["true"]), "completed")
+    assert yard.cancel(stays).body["status"] == "cancelled"
