@@ -200,3 +200,24 @@ def test_the_database_goes_away_and_comes_back(own_postgres_server, make_yard, t
     assert yard.status(stays) == "running"
     yard.wait(yard.submit(["true"]), "completed")
     assert yard.cancel(stays).body["status"] == "cancelled"
+
+
+def test_stopped_while_the_database_is_away(own_postgres_server, make_yard, tmp_path):
+    """It ends, says why it could not end its jobs, and leaves them to the next start."""
+    yard = make_yard("--database-url", f"{own_postgres_server.url}/postgres").start()
+    truth = Truth(tmp_path / "truth")
+    ref = yard.submit(["sh", "-c", f"exec 9>{truth.path}; echo up >&9; exec sleep 600"], grace_s=1)
+    until(lambda: truth.held() and truth.data)
+    yard.wait(ref, "running")
+    port = own_postgres_server.port
+    own_postgres_server.stop(signal.SIGQUIT)
+    assert yard.terminate(60) == 1
+    assert yard.said().strip().endswith("[unavailable]"), yard.said()
+    assert "Traceback" not in yard.said()
+    assert truth.held()
+    own_postgres_server.start(port)
+    yard.start()
+    assert yard.wait(ref, "running")["attempt"]["number"] == 1
+    assert yard.cancel(ref).body["status"] == "cancelled"
+    assert not truth.held()
+    truth.close()
