@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -35,6 +36,8 @@ _NETWORK_KINDS = frozenset(
         "ocfs2",
     }
 )
+
+_OCTAL = re.compile(r"\\([0-7]{3})")  # how a space in a mount point is written there
 
 
 class DataDir:
@@ -73,6 +76,7 @@ class DataDir:
 
 def file_system_kind(path: Path, mounts: str = "/proc/mounts") -> str:
     """The type of the file system a path is on; empty where that cannot be told."""
+    path = Path(os.path.realpath(path))
     try:
         lines = Path(mounts).read_text().splitlines()
     except OSError:
@@ -82,7 +86,7 @@ def file_system_kind(path: Path, mounts: str = "/proc/mounts") -> str:
         fields = line.split()
         if len(fields) < 3:
             continue
-        point = fields[1].encode().decode("unicode_escape")
+        point = _OCTAL.sub(lambda found: chr(int(found[1], 8)), fields[1])
         inside = str(path) == point or str(path).startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
             best, kind = point, fields[2]

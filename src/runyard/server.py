@@ -55,8 +55,14 @@ def serve(overrides: Mapping[str, object]) -> int:
                 with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                     return runner.run(_Serving(settings, yard, listening).run())
     except errors.RunyardError as error:
-        print(f"runyard: {error.message} [{error.code}]", file=sys.stderr)
-        return 1
+        return _refuse(error)
+    except OSError as error:
+        return _refuse(errors.StartRefused(f"The server cannot work: {error}."))
+
+
+def _refuse(error: errors.RunyardError) -> int:
+    print(f"runyard: {error.message} [{error.code}]", file=sys.stderr)
+    return 1
 
 
 @contextmanager

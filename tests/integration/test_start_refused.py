@@ -116,6 +116,13 @@ def test_a_read_only_data_directory(person, what):
         yard.stop()
 
 
+def test_a_file_that_cannot_be_written(make_yard):
+    """Whatever goes wrong at the start is one line, not a traceback."""
+    yard = make_yard()
+    (yard.data / "server.json.new").mkdir(parents=True)
+    assert "server.json.new" in refused(yard)
+
+
 def test_a_port_that_is_taken(make_yard):
     """Found before anything of the data directory is touched but its lock."""
     yard = make_yard()
@@ -177,6 +184,7 @@ MOUNTS = """\
 files:/home /home nfs4 rw 0 0
 /dev/sdb1 /home/local ext4 rw 0 0
 sshfs /mnt/my\\040disk fuse.sshfs rw 0 0
+files:/d /mnt/données nfs rw 0 0
 overlay /var/lib/docker/merged overlay rw 0 0
 """
 
@@ -190,6 +198,7 @@ overlay /var/lib/docker/merged overlay rw 0 0
         ("/home2/x", "ext4"),
         ("/home/local/data", "ext4"),
         ("/mnt/my disk/data", "fuse.sshfs"),
+        ("/mnt/données/x", "nfs"),
     ],
 )
 def test_the_file_system_of_a_path(tmp_path, path, kind):
@@ -197,7 +206,16 @@ def test_the_file_system_of_a_path(tmp_path, path, kind):
     mounts = tmp_path / "mounts"
     mounts.write_text(MOUNTS)
     assert data_dir.file_system_kind(path, str(mounts)) == kind
-    assert data_dir.is_network(kind) == (kind in ("nfs4", "fuse.sshfs"))
+    assert data_dir.is_network(kind) == (kind in ("nfs", "nfs4", "fuse.sshfs"))
+
+
+def test_the_file_system_behind_a_link(tmp_path):
+    """A link into a network file system does not make it local."""
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/sda1 / ext4 rw 0 0\nfiles:/x {tmp_path.resolve()}/net nfs rw 0 0\n")
+    (tmp_path / "net").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "net")
+    assert data_dir.file_system_kind(tmp_path / "link" / "data", str(mounts)) == "nfs"
 
 
 def test_a_network_file_system_is_refused_with_a_proposal(monkeypatch, tmp_path):
