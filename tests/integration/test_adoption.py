@@ -264,3 +264,19 @@ def test_an_innocent_that_looks_like_a_job_is_not_touched(make_yard):
         for process in (stranger, older_marker):
             process.kill()
             process.wait()
+
+
+def test_keeper_killed_with_a_hand_over_unread(make_yard, tmp_path):
+    """keeper_killed_mid_fork: an attempt that was handed to a keeper which died is missed soon,
+    not only by the reconcile of every 30 s."""
+    yard = make_yard().start()
+    keeper = keeper_pid(yard.data)
+    os.kill(keeper, signal.SIGSTOP)
+    ran = tmp_path / "ran"
+    ref = yard.submit(["sh", "-c", f"echo ran >>{ran}"])
+    folder = yard.data / "attempts" / f"{ref}.1"
+    until(lambda: (folder / "journal").exists() and journal.read(str(folder)).spec)
+    os.kill(keeper, signal.SIGKILL)
+    yard.wait(ref, "completed", seconds=15)
+    assert ran.read_text() == "ran\n"
+    assert [attempt["end"] for attempt in yard.attempts(ref)] == ["never_started", "completed"]

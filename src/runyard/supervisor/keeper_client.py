@@ -36,6 +36,7 @@ class KeeperClient:
         self._socket: socket.socket | None = None
         self._directory = -1
         self.generation = generation()
+        self.connections = 0  # grows when a keeper had to be replaced
 
     def ensure(self) -> None:
         """Connect, and start a keeper if none runs. Older generations are told to leave."""
@@ -132,6 +133,7 @@ class KeeperClient:
             sock.close()
             return False
         self._socket = sock
+        self.connections += 1
         return True
 
     def _disconnect(self) -> None:
