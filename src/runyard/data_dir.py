@@ -8,6 +8,8 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from runyard.domain import errors
@@ -57,11 +59,18 @@ class DataDir:
             raise errors.NetworkFileSystem(path=str(path), kind=kind, proposal=str(proposal))
         return cls(path, _take(path))
 
-    def publish(self, url: str) -> None:
-        """Tell local clients where this server listens."""
+    @contextmanager
+    def published(self, url: str) -> Iterator[None]:
+        """Tell local clients where this server listens, for as long as it does: a key must not be
+        sent to whoever has the port after us."""
+        path = self.path / "server.json"
         aside = self.path / "server.json.new"
         aside.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n")
-        os.replace(aside, self.path / "server.json")
+        os.replace(aside, path)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
     def __enter__(self) -> DataDir:
         return self

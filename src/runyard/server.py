@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -49,11 +49,12 @@ def serve(overrides: Mapping[str, object]) -> int:
             story.open_log(settings.data_dir / "logs", settings.log_level)
             listening = _listen(settings)
             settings = replace(settings, port=listening.getsockname()[1])
-            with open_yard(settings) as yard:
-                _check_keys(settings, yard)
-                folder.publish(_client_url(settings))
-                with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                    return runner.run(_Serving(settings, yard, listening).run())
+            with (
+                open_yard(settings, _check_keys) as yard,
+                folder.published(_client_url(settings)),
+                asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+            ):
+                return runner.run(_Serving(settings, yard, listening).run())
     except errors.RunyardError as error:
         return _refuse(error)
     except OSError as error:
@@ -66,15 +67,18 @@ def _refuse(error: errors.RunyardError) -> int:
 
 
 @contextmanager
-def open_yard(settings: Settings, store: Store | None = None) -> Iterator[Yard]:
-    """A yard without HTTP, for the server and for embedding: adopts what lives and starts to work.
+def open_yard(
+    settings: Settings, check: Callable[[Settings, Yard], None] | None = None
+) -> Iterator[Yard]:
+    """A yard at work, without HTTP. `check` may refuse before anything is adopted or started.
 
     On leaving it is closed; what still runs then is kept, unless the caller ended it before.
     """
-    owned = store is None
-    opened = store or open_store(settings.store_url)
+    opened = open_store(settings.store_url)
     try:
         yard = compose(settings, opened)
+        if check:
+            check(settings, yard)
         yard.open()
         # What was made so far lives as long as the server: no need to look at it again.
         gc.collect()
@@ -82,10 +86,9 @@ def open_yard(settings: Settings, store: Store | None = None) -> Iterator[Yard]:
         try:
             yield yard
         finally:
-            yard.close(keep=yard.live_count() > 0)
+            yard.close(keep=yard.runtime.live_count() > 0)
     finally:
-        if owned:
-            opened.close()
+        opened.close()
         story.close_log()
 
 
@@ -160,6 +163,7 @@ def _listen(settings: Settings) -> socket.socket:
 
 
 def _check_keys(settings: Settings, yard: Yard) -> None:
+    """Before anything is adopted or started."""
     yard.key_ring.ensure_local(settings.data_dir)
     if settings.host not in _LOOPBACK and not yard.key_ring.made_by_people():
         raise errors.KeysRequired(host=settings.host)
@@ -217,22 +221,9 @@ class _Serving:
 
     async def _shut_down(self) -> None:
         """No new starts; then, unless they are kept, end what runs. A second signal: by force."""
-        self._yard.stop_dispatching()
+        runtime = self._yard.runtime
         if self._settings.on_shutdown == "keep":
+            runtime.stop_dispatching()
             story.of().info("shutting down; running jobs go on and are adopted at the next start")
             return
-        stopping = await asyncio.to_thread(self._yard.stop_all)
-        if not stopping:
-            return
-        story.of().info("shutting down: cancelling {} running jobs", len(stopping))
-        limit = time.monotonic() + await asyncio.to_thread(self._yard.longest_grace)
-        forced = self._signals
-        while time.monotonic() < limit:
-            with self._yard.hub.watch() as watch:
-                if await asyncio.to_thread(self._yard.live_count) == 0:
-                    return
-                await watch.wait(0.2)
-            if self._signals > forced:
-                forced = self._signals
-                await asyncio.to_thread(self._yard.stop_all, force=True)
-        story.of().critical("some jobs could not be ended; they stay adoptable")
+        await asyncio.to_thread(runtime.end_all, lambda: self._signals > 1)

@@ -16,6 +16,7 @@ NEVER_STARTED = "never_started"
 GPU_LOCKED = "gpu_locked"  # another server took the GPU between our look and our start
 EXEC_FAILED = "exec_failed"
 CWD_MISSING = "cwd_missing"
+START_FAILED = "start_failed"  # its folders or its log could not be made
 TIMEOUT = "timeout"
 CANCELLED = frozenset({"cancelled", "cancelled_before_start"})
 HOST_LOST = frozenset({"host_restarted", "lost_host_restart"})
@@ -77,6 +78,8 @@ def _uncancelled(
         return AttemptEnd.NEVER_STARTED, Reason(reasons.GPU_LOCKED, dict(detail))
     if cause == EXEC_FAILED:
         return AttemptEnd.FAILED, Reason(reasons.EXEC_FAILED, dict(detail))
+    if cause == START_FAILED:
+        return AttemptEnd.FAILED, Reason(reasons.START_FAILED, dict(detail))
     if cause == CWD_MISSING:
         return AttemptEnd.FAILED, Reason(reasons.CWD_MISSING, dict(detail))
     if cause == TIMEOUT:

@@ -45,5 +45,7 @@ TIMED_OUT = "timed_out"  # params: limit_s
 SUPERVISOR_LOST = "supervisor_lost"
 HOST_RESTARTED = "host_restarted"
 NEVER_STARTED = "never_started"
+START_FAILED = "start_failed"  # params: step, path, errno, message
+STUCK = "stuck"  # params: processes [{pid, state, name, where}], by: what cannot be killed
 GPU_LOCKED = "gpu_locked"  # params: path, owner: another server on this machine has it
 RETRIES_USED_UP = "retries_used_up"  # params: max_retries, last (a reason)

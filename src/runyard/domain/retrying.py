@@ -30,6 +30,7 @@ _HOPELESS = frozenset(
         errno.ENAMETOOLONG,
         errno.E2BIG,
         errno.EINVAL,
+        errno.EROFS,
     }
 )
 
@@ -81,7 +82,7 @@ def is_hopeless(cause: str, detail: Mapping[str, Any]) -> bool:
     """Whether trying again cannot help."""
     if cause == ending.CWD_MISSING:
         return True
-    return cause == ending.EXEC_FAILED and detail.get("errno") in _HOPELESS
+    return cause in (ending.EXEC_FAILED, ending.START_FAILED) and detail.get("errno") in _HOPELESS
 
 
 def _used_up(max_retries: int, last: Reason | None) -> Reason:

@@ -61,10 +61,10 @@ class TrainingQueueManager:
         self._closed = False
         try:
             self._store = open_store(db) if isinstance(db, str) else db
+            self._yard = self._compose()
         except BaseException:
-            self._folder.close()
+            self._let_go()
             raise
-        self._yard = self._compose()
 
     def __enter__(self) -> TrainingQueueManager:
         self.start_processing()
@@ -84,23 +84,21 @@ class TrainingQueueManager:
 
     @property
     def is_processing(self) -> bool:
-        return self._yard.running
+        return self._yard.runtime.running
 
     @public_errors()
     def start_processing(self) -> None:
         """Adopt what still runs from before, and begin to start jobs. Twice is no error."""
-        if not self._yard.running:
+        if not self._yard.runtime.running:
             self._yard.open()
 
     @public_errors()
     def stop_processing(self, *, keep: bool = False, timeout: float | None = None) -> None:
         """Stop starting jobs and end those that run (or leave them to the next start)."""
-        if not self._yard.running:
+        if not self._yard.runtime.running:
             return
-        self._yard.stop_dispatching()
-        if not keep:
-            self._end_all(timeout)
-        self._yard.close(keep=keep or self._yard.live_count() > 0)
+        ended = False if keep else self._yard.runtime.end_all(patience_s=timeout)
+        self._yard.close(keep=not ended)
         self._yard = self._compose()
 
     @public_errors()
@@ -110,9 +108,7 @@ class TrainingQueueManager:
             return
         self.stop_processing()
         self._closed = True
-        if self._owns_store:
-            self._store.close()
-        self._folder.close()
+        self._let_go()
 
     @public_errors()
     def submit_training_job(self, **fields: Any) -> str:
@@ -168,15 +164,13 @@ class TrainingQueueManager:
         path, _ = self._yard.log_path(str(job_id))
         return Path(path) if path else None
 
+    def _let_go(self) -> None:
+        if self._owns_store and hasattr(self, "_store"):
+            self._store.close()
+        self._folder.close()
+
     def _compose(self) -> Yard:
         return server.compose(self._settings, self._store)
-
-    def _end_all(self, timeout: float | None) -> None:
-        patience = self._yard.longest_grace() if timeout is None else timeout
-        self._yard.stop_all()
-        deadline = time.monotonic() + patience
-        while self._yard.live_count() and time.monotonic() < deadline:
-            time.sleep(0.02)
 
 
 def _beside(url: str | None) -> Path | None:

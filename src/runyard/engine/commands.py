@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from runyard.domain import errors, events, reasons, states
+from runyard.domain import errors, events, states
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job, Priority
-from runyard.domain.reasons import Reason
 from runyard.domain.states import AttemptStatus, JobStatus
-from runyard.engine import readiness, story
+from runyard.engine import cancel_reasons, readiness, story
 from runyard.engine.actor import Actor
 from runyard.engine.parts import Parts
 from runyard.executors.base import Stop
@@ -18,6 +18,9 @@ from runyard.stores.base import Reader, Transaction
 
 _LIVE = frozenset({AttemptStatus.STARTING, AttemptStatus.RUNNING, AttemptStatus.STOPPING})
 
+_TRIES = 5
+
+T = TypeVar("T")
 Change = Callable[[Transaction, Job, float], None]
 
 
@@ -49,7 +52,7 @@ class Commands:
             asked = _cancel_active(tx, job, actor, force, cause, now)
             return find(tx, job.id), asked
 
-        job, done = self._parts.store.write(work)
+        job, done = self._again_if_stale(work)
         if isinstance(done, list):
             story.of(job.ref).info("job cancelled before starting, asked by {}", actor.name)
             readiness.tell_cancelled(done, job.ref)
@@ -60,9 +63,18 @@ class Commands:
             self.pass_on(done.attempt, done.stop)
         return job
 
+    def _again_if_stale(self, work: Callable[[Transaction], T]) -> T:
+        """With several servers the job may move between our look and our write: look again."""
+        for _ in range(_TRIES):
+            try:
+                return self._parts.store.write(work)
+            except errors.StaleWrite:
+                continue
+        return self._parts.store.write(work)
+
     def pass_on(self, attempt: Attempt, stop: Stop) -> None:
         """Tell the executor, if the attempt is this node's; else its own server."""
-        if attempt.node_id != self._parts.node_id:
+        if self._parts.store.shared and attempt.node_id != self._parts.node_id:
             self._parts.store.wake_others("stop")
             return
         try:
@@ -206,7 +218,7 @@ def _cancel_waiting(tx: Transaction, job: Job, actor: Actor, cause: str, now: fl
             job.status,
             JobStatus.CANCELLED,
             Event(events.JOB_CANCELLED, now, actor.name),
-            reason=_reason(cause, actor),
+            reason=cancel_reasons.asked(cause, actor.name),
             ready=False,
             completed_at=now,
         )
@@ -236,14 +248,8 @@ def _cancel_active(
                 job.status,
                 JobStatus.CANCELLING,
                 event,
-                reason=_reason(cause, actor),
+                reason=cancel_reasons.asked(cause, actor.name),
             )
         )
     grace = 0.0 if force else job.spec.grace_s
     return _Asked(attempt, Stop(seq, cause, grace, actor.name, now))
-
-
-def _reason(cause: str, actor: Actor) -> Reason:
-    if cause == "shutdown":
-        return Reason(reasons.SHUTDOWN)
-    return Reason(reasons.USER_CANCELLED, {"by": actor.name})

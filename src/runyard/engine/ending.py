@@ -11,8 +11,8 @@ from runyard.domain.ending import Verdict
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job
 from runyard.domain.reasons import Reason
-from runyard.domain.states import AttemptStatus, JobStatus, Stage
-from runyard.engine import readiness, story
+from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
+from runyard.engine import cancel_reasons, readiness, story
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
 from runyard.engine.placing import Placer
@@ -113,27 +113,40 @@ class Ender:
             return _finish(tx, job, attempt, status, done, end)
         if verdict.to is JobStatus.CANCELLED:
             # Who asked is what the job already says.
-            done = _Finish(JobStatus.CANCELLED, events.JOB_CANCELLED, verdict.reason or job.reason)
+            reason = verdict.reason or cancel_reasons.asked_for(job)
+            done = _Finish(JobStatus.CANCELLED, events.JOB_CANCELLED, reason)
             return _finish(tx, job, attempt, status, done, end)
-        decision = self._decide(job, verdict, end)
+        decision = self._decide(tx, job, verdict, end)
         if isinstance(decision, retrying.GiveUp):
             done = _Finish(JobStatus.FAILED, events.JOB_FAILED, decision.reason)
             return _finish(tx, job, attempt, status, done, end)
         _retry(tx, job, attempt, status, verdict, decision, end, now)
         return JobStatus.RETRYING
 
-    def _decide(self, job: Job, verdict: Verdict, end: End) -> retrying.Retry | retrying.GiveUp:
+    def _decide(
+        self, tx: Transaction, job: Job, verdict: Verdict, end: End
+    ) -> retrying.Retry | retrying.GiveUp:
         return retrying.decide(
             verdict.end,
             end.cause,
             charged=job.charged,
             max_retries=job.spec.max_retries,
-            free=job.retry_count - job.charged,
+            free=_free_in_a_row(tx.attempts(job.id)),
             delays=job.spec.retry_delays or self._parts.settings.retry_delays,
             jitter=int.from_bytes(self._parts.random(2), "big") / 65536,
             detail=end.detail,
             reason=verdict.reason,
         )
+
+
+def _free_in_a_row(attempts: Sequence[Attempt]) -> int:
+    """How many attempts before the one that ends now were lost without the job's own fault."""
+    count = 0
+    for attempt in reversed(attempts[:-1]):
+        if attempt.end not in (AttemptEnd.LOST, AttemptEnd.NEVER_STARTED):
+            break
+        count += 1
+    return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +160,8 @@ def _finish(
     tx: Transaction, job: Job, attempt: Attempt, status: JobStatus, done: _Finish, end: End
 ) -> JobStatus:
     changes: dict[str, Any] = {}
+    if job.started_at is None and status is not JobStatus.RUNNING and end.started_at is not None:
+        changes["started_at"] = end.started_at  # cancelled before its start was heard of
     if done.to is JobStatus.COMPLETED:
         changes["progress"] = 100.0
     tx.apply(

@@ -61,6 +61,17 @@ class GpuReturn:
         return not known
 
     def _wait(self, attempt: Attempt, end: End, later: Callable[[Ends], None]) -> None:
+        try:
+            self._until_back(attempt, end, later)
+        except Exception as error:
+            # Reconciling finds the end again.
+            log = story.of(attempt=attempt.attempt_id)
+            log.opt(exception=error).error("its end could not be recorded yet")
+        finally:
+            with self._lock:
+                self._waiting.discard(attempt.attempt_id)
+
+    def _until_back(self, attempt: Attempt, end: End, later: Callable[[Ends], None]) -> None:
         log = story.of(attempt.attempt_id.rpartition(".")[0], attempt.attempt_id)
         began = time.monotonic()
         told = False
@@ -85,8 +96,6 @@ class GpuReturn:
         ]
         log.info("GPU memory released: {}", seen)
         later([(attempt.attempt_id, replace(end, receipt={**end.receipt, "gpus": seen}))])
-        with self._lock:
-            self._waiting.discard(attempt.attempt_id)
 
     def _held(self, attempt: Attempt, uuid: str) -> bool:
         processes = self._parts.machine.processes(uuid)

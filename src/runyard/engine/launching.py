@@ -23,20 +23,26 @@ class Placed:
 
 
 class Launcher:
-    def __init__(self, parts: Parts, before: Callable[[Attempt], None]) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        before: Callable[[Attempt], None],
+        failed: Callable[[Placed], None],
+    ) -> None:
         self._parts = parts
         self._before = before
+        self._failed = failed
         self._base_env = _base_environment()
 
     def launch(self, placed: Placed) -> None:
-        """Hand the attempt to its executor. An error leaves it to reconcile, which sees that
-        nothing was handed over and records that it never started."""
+        """Hand the attempt to its executor."""
         log = story.of(placed.job.ref, placed.attempt.attempt_id)
         self._before(placed.attempt)
         try:
             self._parts.executors[placed.attempt.executor].start(self._plan(placed))
         except (ExecutorUnavailable, OSError) as error:
             log.error("could not be handed to its executor: {}", error)
+            self._failed(placed)
             return
         log.debug("handed to the {} executor: {}", placed.attempt.executor, placed.job.spec.name)
 
@@ -44,7 +50,9 @@ class Launcher:
         job, attempt, settings = placed.job, placed.attempt, self._parts.settings
         spec = job.spec
         run_dir = settings.data_dir / "attempts" / attempt.attempt_id
-        output_dir = spec.output_path or str(settings.data_dir / "outputs" / job.ref)
+        own_dir = str(settings.data_dir / "outputs" / job.ref)
+        # A relative path means what it would mean to the program itself.
+        output_dir = os.path.join(spec.working_dir or own_dir, spec.output_path or own_dir)
         places = command.Places(output_dir, os.path.join(output_dir, "checkpoints"))
         facts = job_environment.Facts(
             base=self._base_env,

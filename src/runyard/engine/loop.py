@@ -45,8 +45,10 @@ class Loop:
 
     def _run(self) -> None:
         self._woken.wait(self._first_after)
-        while not self._stopping:
+        while True:
             self._woken.clear()
+            if self._stopping:
+                return
             pause = self._once()
             self._woken.wait(self._interval if pause is None else min(pause, self._interval))
 

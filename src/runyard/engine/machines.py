@@ -35,6 +35,14 @@ class Machines:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
+    def load_decisions(self) -> None:
+        """What people decided before this start: fenced GPUs, a drained node."""
+        machine = self._parts.machine
+        with self._parts.store.read() as reader:
+            machine.fenced = reader.fenced_gpus(machine.machine_id)
+            own = [n for n in reader.nodes() if n.node_id == self._parts.node_id]
+        machine.drained = any(node.drained for node in own)
+
     def register(self, epoch_grows: bool) -> None:
         """Tell the store that this node is here and how it is."""
         machine, settings = self._parts.machine, self._parts.settings
@@ -80,8 +88,7 @@ class Machines:
         changed = self._parts.store.write(work)
         if changed.node_id == self._parts.node_id:
             self._parts.machine.drained = drained
-        else:
-            self._parts.store.wake_others("queue")
+        self._parts.store.wake_others("queue")
         story.of().info("node {} {} by {}", changed.name, code, actor.name)
         return changed
 
@@ -140,10 +147,15 @@ class Machines:
 
 
 def _find_node(reader: Reader, node: str) -> Node:
-    for known in reader.nodes():
-        if node in (known.node_id, known.name):
-            return known
-    raise errors.NotFound(f"There is no node {node}.", node=node)
+    found = [known for known in reader.nodes() if node in (known.node_id, known.name)]
+    if not found:
+        raise errors.NotFound(f"There is no node {node}.", node=node)
+    if len(found) > 1:
+        ids = [known.node_id for known in found]
+        raise errors.Conflict(
+            f"Several nodes are called {node}. Name one by its id: {', '.join(ids)}.", nodes=ids
+        )
+    return found[0]
 
 
 def _view(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from runyard.engine import ending, story
 from runyard.engine.ending import Ender
@@ -24,11 +25,13 @@ class NewsDesk:
         launcher: Launcher,
         gpu_return: GpuReturn,
         look_again: Callable[[], None],
+        stuck: Callable[[str, Sequence[Mapping[str, Any]]], None],
     ) -> None:
         self._ender = ender
         self._launcher = launcher
         self._gpu_return = gpu_return
         self._look_again = look_again
+        self._stuck = stuck
         self._news: queue.SimpleQueue[News | None] = queue.SimpleQueue()
         self._started: dict[str, tuple[float, float]] = {}  # attempt -> (due, started at)
         self._thread = threading.Thread(target=self._run, name="news-desk", daemon=True)
@@ -42,6 +45,11 @@ class NewsDesk:
 
     def hear(self, news: News) -> None:
         self._news.put(news)
+
+    def later_ended(self, ends: list[tuple[str, End]]) -> None:
+        """As `ended`, but by the desk's own thread: for callers that may be inside a write."""
+        for attempt_id, end in ends:
+            self.hear(News(attempt_id, NewsKind.ENDED, end.ended_at, end))
 
     def ended(self, ends: list[tuple[str, End]]) -> None:
         """Record these ends and start what fits then; an end whose GPUs are not back waits."""
@@ -77,6 +85,8 @@ class NewsDesk:
             elif news.kind is NewsKind.ENDED and news.end is not None:
                 self._started.pop(news.attempt_id, None)
                 ends.append((news.attempt_id, news.end))
+            elif news.kind is NewsKind.STUCK:
+                self._stuck(news.attempt_id, news.stuck)
             else:
                 self._look_again()
         if ends:

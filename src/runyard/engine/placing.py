@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from runyard.domain import events, states
+from collections.abc import Mapping
+from dataclasses import replace
+
+from runyard.domain import events, reasons, states
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt
+from runyard.domain.reasons import Reason
 from runyard.domain.scheduling import placement
 from runyard.domain.scheduling.gates import Gates, update_gates
 from runyard.domain.scheduling.view import (
@@ -37,6 +41,8 @@ class Placer:
         self.dispatching = False  # until the yard opens, and again when it shuts down
         # No slot was free after the last pass: until something ends, a pass can place nothing.
         self.full = False
+        # The last pass stopped at its limit: another should follow at once.
+        self.unfinished = False
 
     def place(self, tx: Transaction, now: float) -> list[Placed]:
         """Place what fits on this node now, and write why the rest waits where that changed."""
@@ -47,18 +53,28 @@ class Placer:
         view = self._view(tx, shapes, now)
         decision = placement.decide(view)
         self._reservations = decision.reservations
-        placed = [
-            self._apply(tx, chosen, now)
-            for chosen in decision.placements
-            if chosen.node_id == self._parts.node_id
-        ]
+        executors = view.machines[0].executors
+        placed = [self._apply(tx, chosen, executors, now) for chosen in decision.placements]
+        waits = self._waits(tx, view, decision.waits)
         for shape in shapes:
             # None where nobody of the shape waits any more: the next one starts without a reason.
-            reason = decision.waits.get(shape.id)
+            reason = waits.get(shape.id)
             if reason != shape.wait:
                 tx.set_shape_wait(shape.id, reason)
-        self.full = len(view.attempts) + len(placed) >= view.max_concurrent
+        left = view.max_concurrent - len(view.attempts) - len(placed)
+        self.full = left <= 0
+        self.unfinished = left > 0 and len(placed) >= _MOST_HEADS
         return placed
+
+    def _waits(
+        self, tx: Transaction, view: QueueView, own: Mapping[int, Reason]
+    ) -> Mapping[int, Reason]:
+        """Why shapes wait. Each server takes what fits on its own machine, so what does not fit
+        here has no reason to wait where another server could take it."""
+        if not self._parts.store.shared or not own:
+            return own
+        anywhere = placement.decide(replace(view, machines=view.machines + self._others(tx)))
+        return {shape: anywhere.waits.get(shape, Reason(reasons.QUEUED)) for shape in own}
 
     def _view(self, tx: Transaction, shapes: list[WaitingShape], now: float) -> QueueView:
         settings = self._parts.settings
@@ -66,7 +82,7 @@ class Placer:
         free = settings.max_concurrent - len(active)
         return QueueView(
             shapes=tuple(_shape(tx, shape, min(free, _MOST_HEADS)) for shape in shapes),
-            machines=self._machines(tx),
+            machines=(self._own_machine(),),
             attempts=tuple(_attempt(attempt) for attempt in active),
             max_concurrent=settings.max_concurrent,
             now=now,
@@ -75,37 +91,37 @@ class Placer:
             reservations=self._reservations,
         )
 
-    def _machines(self, tx: Transaction) -> tuple[MachineView, ...]:
+    def _own_machine(self) -> MachineView:
         machine = self._parts.machine
-        nodes = tx.nodes() if self._parts.store.shared else []
-        # Another server may have drained or undrained this one a moment ago.
-        told = {node.node_id: node.drained for node in nodes}
-        views = [
-            MachineView(
-                node_id=self._parts.node_id,
-                machine_id=machine.machine_id,
-                capacity=machine.capacity,
-                executors=machine.executors,
-                drained=told.get(self._parts.node_id, machine.drained),
-                closed_gates=machine.gates.closed,
-            )
-        ]
+        return MachineView(
+            node_id=self._parts.node_id,
+            machine_id=machine.machine_id,
+            capacity=machine.capacity,
+            executors=machine.executors,
+            drained=machine.drained,
+            closed_gates=machine.gates.closed,
+        )
+
+    def _others(self, tx: Transaction) -> tuple[MachineView, ...]:
+        """The other servers of a shared store that have been heard of lately."""
         clock = self._parts.store.now()
-        views.extend(
+        limits = self._parts.machine.limits
+        return tuple(
             MachineView(
                 node_id=node.node_id,
                 machine_id=node.machine_id,
                 capacity=node.capacity,
                 executors=node.executors,
                 drained=node.drained,
-                closed_gates=update_gates(Gates(), node.load, machine.limits).closed,
+                closed_gates=update_gates(Gates(), node.load, limits).closed,
             )
-            for node in nodes
+            for node in tx.nodes()
             if node.node_id != self._parts.node_id and clock - node.heartbeat_at < NODE_SILENT_S
         )
-        return tuple(views)
 
-    def _apply(self, tx: Transaction, chosen: Placement, now: float) -> Placed:
+    def _apply(
+        self, tx: Transaction, chosen: Placement, executors: tuple[str, ...], now: float
+    ) -> Placed:
         job = tx.job(chosen.job_id)
         assert job is not None  # the placement was decided in this very transaction
         number = job.attempt_number + 1
@@ -118,7 +134,7 @@ class Placer:
             node_id=self._parts.node_id,
             machine_id=machine.machine_id,
             boot_id=machine.boot_id,
-            executor=machine.executors[0] if job.spec.executor == "auto" else job.spec.executor,
+            executor=executors[0] if job.spec.executor == "auto" else job.spec.executor,
             request=job.spec.request,
             tag=_tag(self._parts.random(8)),
             created_at=now,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runyard.domain import dependencies, events, reasons, states
+from runyard.domain import dependencies, events, reasons, retrying, states
 from runyard.domain.events import Event
 from runyard.domain.job import Dependency, Job
 from runyard.domain.reasons import Reason
@@ -36,7 +36,7 @@ def refresh(tx: Transaction, job: Job, *, hold: bool, now: float) -> tuple[bool,
     """(ready, own reason) of a waiting job as it stands now."""
     ready, reason = of_new(hold, tx.dependencies(job.id))
     if ready and job.not_before is not None and job.not_before > now:
-        return False, job.reason
+        return False, retrying.delay_reason(None, job.not_before, job.attempt_number)
     return ready, reason
 
 

@@ -6,20 +6,20 @@ arrived, and closes attempts that were placed but never handed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from runyard.domain import events, reasons
+from runyard.domain import events
 from runyard.domain.job import Attempt, Job
-from runyard.domain.reasons import Reason
 from runyard.domain.states import AttemptStatus, JobStatus
-from runyard.engine import story
+from runyard.engine import cancel_reasons, story
 from runyard.engine.commands import Commands
 from runyard.engine.ending import Ender
 from runyard.engine.parts import Parts
 from runyard.engine.placing import NODE_SILENT_S
 from runyard.executors.base import End, Sight, Sighting, Stop
-from runyard.stores.base import Transaction
 
 # Between the commit of a placement and its hand-over an attempt is absent without being lost.
 _HAND_OVER_S = 10.0
@@ -67,7 +67,10 @@ class Reconciler:
     def _round(self, patience_s: float) -> Found:
         now = self._parts.clock()
         with self._parts.store.read() as reader:
-            attempts = reader.live_attempts(self._parts.node_id)
+            # A store that only we use may come from another data directory (a restored backup):
+            # its attempts are ours to settle then.
+            own = self._parts.node_id if self._parts.store.shared else None
+            attempts = reader.live_attempts(own)
             jobs = {job.id: job for job in reader.jobs_by_id([a.job_id for a in attempts])}
         ends: list[tuple[str, End]] = []
         running = never = 0
@@ -77,9 +80,9 @@ class Reconciler:
             if seen.sight is Sight.ENDED and seen.end is not None:
                 ends.append((attempt.attempt_id, seen.end))
             elif seen.sight is Sight.ABSENT:
-                if now - attempt.created_at >= patience_s:
+                if now - attempt.created_at >= patience_s and self._refuse(attempt):
                     never += 1
-                    ends.append((attempt.attempt_id, _never_started(now)))
+                    ends.append((attempt.attempt_id, _absent(attempt, now)))
             else:
                 running += 1
                 self._catch_up(attempt, jobs[attempt.job_id], seen, adopted=patience_s == 0.0)
@@ -93,12 +96,17 @@ class Reconciler:
             seen |= executor.inspect([a.attempt_id for a in attempts if a.executor == name])
         return seen
 
+    def _refuse(self, attempt: Attempt) -> bool:
+        return self._parts.executors[attempt.executor].refuse(attempt.attempt_id)
+
     def _catch_up(self, attempt: Attempt, job: Job, seen: Sighting, *, adopted: bool) -> None:
         log = story.of(job.ref, attempt.attempt_id)
         if attempt.status is AttemptStatus.STARTING and seen.started_at is not None:
             self._ender.started(attempt.attempt_id, seen.started_at)
         if seen.hung_since is not None:
             log.warning("its supervisor has been silent since {}", seen.hung_since)
+        if seen.stuck:
+            self.stuck(attempt.attempt_id, seen.stuck)
         if job.status is JobStatus.CANCELLING and seen.stop_seq < attempt.stop_seq:
             log.info("repeating a stop request that did not arrive")
             self._commands.pass_on(attempt, self._stop_of(attempt, job))
@@ -132,18 +140,18 @@ class Reconciler:
             }
             waiting = [a for a in reader.live_attempts() if a.node_id in silent] if silent else []
         for attempt in waiting:
-            reason = Reason(reasons.NODE_UNREACHABLE, {"node": silent[attempt.node_id]})
-            self._parts.store.write(_say(attempt.job_id, reason), durable=False)
+            job_id, node = attempt.job_id, silent[attempt.node_id]
+            say = partial(cancel_reasons.say_unreachable, job_id=job_id, node=node)
+            self._parts.store.write(say, durable=False)
+
+    def stuck(self, attempt_id: str, processes: Sequence[Mapping[str, Any]]) -> None:
+        """Something of a cancelled attempt cannot be killed: its job says what."""
+        story.of(attempt=attempt_id).critical("cannot be killed: {}", list(processes))
+        self._parts.store.write(lambda tx: cancel_reasons.say_stuck(tx, attempt_id, processes))
 
 
-def _say(job_id: int, reason: Reason) -> Callable[[Transaction], None]:
-    def work(tx: Transaction) -> None:
-        job = tx.job(job_id)
-        if job and job.status is JobStatus.CANCELLING and job.reason != reason:
-            tx.update_job(job_id, frozenset({JobStatus.CANCELLING}), reason=reason)
-
-    return work
-
-
-def _never_started(now: float) -> End:
-    return End(None, None, "never_started", "reconciler", now, receipt={"proof": "absent"})
+def _absent(attempt: Attempt, now: float) -> End:
+    """Of an attempt whose folder is not there: it never started, or all trace of it is gone."""
+    cause = "never_started" if attempt.started_at is None else "supervisor_lost"
+    receipt = {"proof": "absent"}
+    return End(None, None, cause, "reconciler", now, attempt.started_at, receipt=receipt)

@@ -16,7 +16,6 @@ _STRAY_S = 24 * 3600.0
 class Retention:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._stray_since: dict[str, float] = {}
 
     def sweep(self) -> int:
         """Remove what is past its time; returns how many attempt folders went."""
@@ -32,7 +31,6 @@ class Retention:
                 batch = known[start : start + _BATCH]
                 for attempt_id in self._expired(batch, before) + self._strays(executor, batch):
                     executor.remove(attempt_id)
-                    self._stray_since.pop(attempt_id, None)
                     removed += 1
             if removed:
                 story.of().info("retention removed {} attempt folders ({})", removed, name)
@@ -50,15 +48,16 @@ class Retention:
         ]
 
     def _strays(self, executor: Executor, ids: list[str]) -> list[str]:
-        """Folders no record knows of, seen so for a day; what still lives there is left alone and
-        told."""
-        now = self._parts.clock()
+        """Folders no record knows of, untouched for a day; what still lives there is left alone
+        and told."""
         with self._parts.store.read() as reader:
             unknown = set(ids) - set(reader.attempts_by_id(ids))
-        for attempt_id in unknown:
-            if attempt_id not in self._stray_since:
-                self._stray_since[attempt_id] = now
-                story.of(attempt=attempt_id).warning("its folder has no record; kept for a day")
-        old = [name for name in unknown if now - self._stray_since[name] > _STRAY_S]
         living = (Sight.STARTING, Sight.RUNNING, Sight.STOPPING)
-        return [name for name, seen in executor.inspect(old).items() if seen.sight not in living]
+        gone = []
+        for attempt_id, seen in executor.inspect(sorted(unknown)).items():
+            log = story.of(attempt=attempt_id)
+            if seen.sight in living:
+                log.warning("it runs, but no record knows of it")
+            elif self._parts.clock() - executor.touched_at(attempt_id) > _STRAY_S:
+                gone.append(attempt_id)
+        return gone

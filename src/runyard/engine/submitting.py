@@ -76,7 +76,7 @@ class Submitter:
         order = _batch_order(submissions)
 
         def work(tx: Transaction) -> _Stored:
-            if idempotency and (earlier := _earlier(tx, actor, idempotency)):
+            if idempotency and (earlier := _earlier(tx, actor, idempotency)) is not None:
                 return _Stored(earlier, [], fresh=False)
             jobs = _insert(tx, drafts, submissions, order, now)
             if idempotency:
@@ -231,5 +231,12 @@ def _earlier(tx: Transaction, actor: Actor, idempotency: Idempotency) -> list[Jo
     digest, answer = found
     if digest != idempotency.digest:
         raise errors.IdempotencyConflict()
-    jobs = [tx.job(ref) for ref in json.loads(answer)]
-    return [job for job in jobs if job is not None]
+    refs = json.loads(answer)
+    jobs = [job for ref in refs if (job := tx.job(ref)) is not None]
+    if len(jobs) < len(refs):
+        raise errors.Conflict(
+            "The jobs of the first request with this Idempotency-Key were deleted. "
+            "Use another key to submit them again.",
+            jobs=refs,
+        )
+    return jobs

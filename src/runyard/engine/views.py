@@ -16,6 +16,8 @@ from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
 from runyard.stores.base import ActiveAttempt, JobFilter, JobPage, Reader
 
+# Only these waits end by jobs ending, which is what an estimate looks at.
+_TOLD_BY_THE_QUEUE = frozenset({reasons.QUEUED, reasons.MAX_CONCURRENT})
 _NAMED = 10  # blockers named at most, of each kind
 
 
@@ -131,6 +133,8 @@ class Views:
         if place is None:
             until = view.job.not_before if reason.code == reasons.RETRY_DELAY else None
             return Wait(reason, None, until, None, blockers)
+        if reason.code not in _TOLD_BY_THE_QUEUE:
+            return Wait(reason, place, None, None, blockers)
         low, high = estimate.start(
             now=self._parts.clock(),
             ahead=place - 1,
@@ -147,7 +151,7 @@ def _briefs(reader: Reader, jobs: Sequence[Job]) -> list[JobView]:
     views = []
     for job in jobs:
         reason = job.reason
-        if reason is None and job.ready and job.status in states.WAITING:
+        if job.ready and job.status in states.WAITING:
             if job.shape_id not in waits:
                 waits[job.shape_id] = reader.shape_wait(job.shape_id)
             reason = waits[job.shape_id] or Reason(reasons.QUEUED)

@@ -5,7 +5,6 @@ Synchronous; every call may touch the store. Errors are those of domain/errors.p
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -16,119 +15,42 @@ from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Job, Priority, Submission
 from runyard.domain.states import AttemptStatus, JobStatus
 from runyard.engine import explaining, story
-from runyard.engine.actor import SYSTEM, Actor
+from runyard.engine.actor import Actor
 from runyard.engine.commands import Commands, find
-from runyard.engine.ending import Ender
-from runyard.engine.gpu_return import GpuReturn
 from runyard.engine.keys import Keys
-from runyard.engine.launching import Launcher
-from runyard.engine.loop import Loop
 from runyard.engine.machines import GpuView, Machines
-from runyard.engine.news import NewsDesk
 from runyard.engine.parts import Parts
-from runyard.engine.placing import PAUSED_FLAG, Placer
-from runyard.engine.reconcile import Found, Reconciler
-from runyard.engine.retention import Retention
+from runyard.engine.placing import PAUSED_FLAG
+from runyard.engine.reconcile import Found
+from runyard.engine.runtime import Runtime
 from runyard.engine.submitting import Idempotency, Submitter
 from runyard.engine.views import JobView, QueueStatus, Views
 from runyard.stores.base import JobFilter, JobPage, Key, Node, Transaction
 
-_MEASURE_S = 5.0
-_HEARTBEAT_S = 15.0
-_RETENTION_S = 3600.0
-_SHUTDOWN_SLACK_S = 20.0
-
 
 class Yard:
+    """`open` and `close` are its life; all else may be called in between, from any thread."""
+
     def __init__(self, parts: Parts, tag_of: Callable[[int], int | None]) -> None:
         self._parts = parts
         self.hub = parts.hub
         self.settings = parts.settings
-        self._placer = Placer(parts)
-        gpu_return = GpuReturn(parts, tag_of)
-        self._gpu_return = gpu_return
-        self._launcher = Launcher(parts, gpu_return.remember)
-        self._submitter = Submitter(parts, self._placer, self._launcher, self._wake_scheduling)
         self._commands = Commands(parts)
         self._views = Views(parts)
         self._machines = Machines(parts)
-        self._ender = Ender(parts, self._placer, self._wake_scheduling)
-        self._news = NewsDesk(
-            self._ender, self._launcher, gpu_return, lambda: self._reconciling.wake()
+        self.runtime = Runtime(parts, self._commands, self._machines, tag_of)
+        self._submitter = Submitter(
+            parts, self.runtime.placer, self.runtime.launcher, self.runtime.wake
         )
-        self._reconciler = Reconciler(parts, self._ender, self._commands, self._news.ended)
-        self._retention = Retention(parts)
         self.key_ring = Keys(parts)
-        self._scheduling = Loop(
-            "scheduling", self._schedule, parts.settings.resource_check_interval
-        )
-        self._measuring = Loop("measuring", self._measure, _MEASURE_S)
-        interval = parts.settings.reconcile_interval
-        self._reconciling = Loop("reconciling", self._reconcile, interval, first_after=interval)
-        self._retaining = Loop("retention", self._retain, _RETENTION_S, first_after=60)
-        self._heartbeat_due = 0.0
-        self._shutting_down = False
-        self.running = False
-
-    # life
 
     def open(self) -> Found:
         """Adopt what lives, then begin to place jobs."""
-        parts = self._parts
-        parts.store.subscribe(parts.hub.publish)
-        parts.machine.refresh()
-        self._news.start()
-        for executor in parts.executors.values():
-            executor.open(self._news.hear)
-        self._look_at_executors()
-        self._machines.register(epoch_grows=True)
-        self._placer.dispatching = True
-        found = self._reconciler.adopt()
-        parts.store.on_wake(self._woken)
-        for loop in (self._scheduling, self._measuring, self._reconciling, self._retaining):
-            loop.start()
-        self.running = True
-        return found
+        return self.runtime.open()
 
     def close(self, *, keep: bool) -> None:
-        """Stop placing; with keep=False end every attempt of this node first (see `stop_all`)."""
-        self.running = False
-        self.stop_dispatching()
-        for loop in (self._scheduling, self._measuring, self._reconciling, self._retaining):
-            loop.stop()
-        self._gpu_return.stopping = True
-        for executor in self._parts.executors.values():
-            executor.close(keep=keep)
-        self._news.stop()
-        self.hub.close()
-
-    def stop_dispatching(self) -> None:
-        """No new start and no new job from now on: this server is going away."""
-        self._shutting_down = True
-        self._placer.dispatching = False
-
-    def stop_all(self, *, force: bool = False) -> list[str]:
-        """Ask every attempt of this node to end, because of a shutdown; their job ids."""
-        with self._parts.store.read() as reader:
-            attempts = reader.live_attempts(self._parts.node_id)
-            jobs = reader.jobs_by_id([attempt.job_id for attempt in attempts])
-        for job in jobs:
-            try:
-                self._commands.cancel(job.ref, SYSTEM, force=force, cause="shutdown")
-            except errors.Conflict:
-                continue  # it ended by itself just now
-        return [job.ref for job in jobs]
-
-    def live_count(self) -> int:
-        with self._parts.store.read() as reader:
-            return len(reader.live_attempts(self._parts.node_id))
-
-    def longest_grace(self) -> float:
-        """How long `stop_all` may take at most."""
-        with self._parts.store.read() as reader:
-            attempts = reader.live_attempts(self._parts.node_id)
-            jobs = reader.jobs_by_id([attempt.job_id for attempt in attempts])
-        return max((job.spec.grace_s for job in jobs), default=0.0) + _SHUTDOWN_SLACK_S
+        """Stop working; what still runs is left to the next start."""
+        self.runtime.close(keep=keep)
 
     # jobs
 
@@ -139,7 +61,7 @@ class Yard:
         idempotency: Idempotency | None = None,
     ) -> list[Job]:
         """All or none. A repeated idempotency key answers with the jobs of the first request."""
-        if self._shutting_down:
+        if self.runtime.shutting_down:
             raise errors.ShuttingDown()
         return self._submitter.submit(submissions, actor, idempotency)
 
@@ -150,7 +72,7 @@ class Yard:
         idempotency: Idempotency | None = None,
     ) -> Future[list[Job]]:
         """The same without waiting for the commit."""
-        if self._shutting_down:
+        if self.runtime.shutting_down:
             raise errors.ShuttingDown()
         return self._submitter.submit_soon(submissions, actor, idempotency)
 
@@ -193,14 +115,14 @@ class Yard:
         """Ask for the end and return the job as it is then: cancelled, or cancelling. Asking again
         is no error; AlreadyEnded when it completed or failed."""
         job = self._commands.cancel(ref, actor, force=force)
-        self._wake_scheduling()
+        self.runtime.wake()
         return job
 
     def retry(self, ref: str, actor: Actor, *, fresh: bool = False) -> Job:
         return self._and_wake(self._commands.retry(ref, actor, fresh=fresh))
 
     def hold(self, ref: str, actor: Actor) -> Job:
-        return self._commands.hold(ref, actor)
+        return self._and_wake(self._commands.hold(ref, actor))
 
     def release(self, ref: str, actor: Actor) -> Job:
         return self._and_wake(self._commands.release(ref, actor))
@@ -259,7 +181,7 @@ class Yard:
 
     def undrain(self, node: str, actor: Actor) -> Node:
         changed = self._machines.set_drained(node, False, actor)
-        self._wake_scheduling()
+        self.runtime.wake()
         return changed
 
     def gpus(self) -> list[GpuView]:
@@ -271,7 +193,7 @@ class Yard:
 
     def unfence(self, gpu: str, actor: Actor) -> GpuView:
         view = self._machines.unfence(gpu, actor)
-        self._wake_scheduling()
+        self.runtime.wake()
         return view
 
     # keys
@@ -298,80 +220,20 @@ class Yard:
 
     def health(self) -> dict[str, Any]:
         """ok is False when jobs cannot be started."""
-        executors = {}
-        for name, executor in self._parts.executors.items():
-            available, why = executor.available()
-            executors[name] = {"available": available, "code": why or None}
+        usable = self._parts.machine.executors
         with self._parts.store.read() as reader:
             dispatching = reader.flag(PAUSED_FLAG) is None
-        usable = any(state["available"] for state in executors.values())
+        running = self.runtime.running and not self.runtime.shutting_down
         return {
-            "ok": usable and self.running and not self._shutting_down,
+            "ok": bool(usable) and running,
             "version": __version__,
             "store": "shared" if self._parts.store.shared else "local",
-            "executors": executors,
+            "executors": {name: name in usable for name in self._parts.executors},
             "dispatching": dispatching,
         }
 
-    # loops
-
-    def _schedule(self) -> float | None:
-        """Woken by whatever may let a job start; the tick is the safety net."""
-        now = self._parts.clock()
-        self._parts.machine.refresh_gpus()
-
-        def work(tx: Transaction) -> tuple[list[Any], float | None]:
-            tx.wake_delayed(now)
-            return self._placer.place(tx, now), tx.next_delayed()
-
-        shared = self._parts.store.shared
-        placed, due = self._parts.store.write(work, exclusive=shared)
-        for started in placed:
-            self._launcher.launch(started)
-        return None if due is None else max(0.0, due - self._parts.clock())
-
-    def _measure(self) -> float | None:
-        changed = self._look_at_executors()
-        if self._parts.machine.refresh() or changed:
-            self._wake_scheduling()
-        now = time.monotonic()
-        if now >= self._heartbeat_due:
-            self._heartbeat_due = now + _HEARTBEAT_S
-            self._machines.register(epoch_grows=False)
-        return None
-
-    def _look_at_executors(self) -> bool:
-        """Whether another set of them can start something; also brings a dead keeper back."""
-        machine = self._parts.machine
-        before = machine.executors
-        machine.executors = tuple(
-            name for name, executor in self._parts.executors.items() if executor.available()[0]
-        )
-        for name in set(before) - set(machine.executors):
-            story.of().error("the {} executor cannot start anything now", name)
-        return machine.executors != before
-
-    def _reconcile(self) -> float | None:
-        self._reconciler.round()
-        return None
-
-    def _retain(self) -> float | None:
-        self._retention.sweep()
-        return None
-
-    def _woken(self, topic: str) -> None:
-        """Another server of a shared store has news for us."""
-        if topic == "stop":
-            self._reconciling.wake()
-        self._scheduling.wake()
-
-    def _wake_scheduling(self) -> None:
-        self._scheduling.wake()
-        if self._parts.store.shared:
-            self._parts.store.wake_others("queue")
-
     def _and_wake(self, job: Job) -> Job:
-        self._wake_scheduling()
+        self.runtime.wake()
         return job
 
     def _set_dispatching(self, on: bool, actor: Actor) -> None:
@@ -385,4 +247,4 @@ class Yard:
 
         self._parts.store.write(work)
         story.of().info("dispatching {} by {}", "started" if on else "paused", actor.name)
-        self._wake_scheduling()
+        self.runtime.wake()

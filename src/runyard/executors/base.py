@@ -59,6 +59,7 @@ class ExecutorUnavailable(Exception):
 class NewsKind(StrEnum):
     STARTED = "started"
     ENDED = "ended"
+    STUCK = "stuck"  # something of it cannot be killed
     LOST_SIGHT = "lost_sight"  # its supervisor died: inspect
 
 
@@ -82,6 +83,7 @@ class News:
     kind: NewsKind
     at: float
     end: End | None = None
+    stuck: tuple[Mapping[str, Any], ...] = ()
 
 
 class Sight(StrEnum):
@@ -101,6 +103,7 @@ class Sighting:
     end: End | None = None
     stop_seq: int = 0
     hung_since: float | None = None  # the supervisor is alive but has not beaten
+    stuck: tuple[Mapping[str, Any], ...] = ()  # processes that cannot be killed
 
 
 class Executor(Protocol):
@@ -122,6 +125,11 @@ class Executor(Protocol):
         """Returns once handed over; ExecutorUnavailable or OSError when that cannot be done."""
         ...
 
+    def refuse(self, attempt_id: str) -> bool:
+        """Make sure that an attempt of which nothing was handed over can never start, not even by
+        a hand-over that is under way. False if it was handed over after all: inspect."""
+        ...
+
     def stop(self, attempt_id: str, stop: Stop) -> None: ...
     def inspect(self, attempt_ids: Sequence[str]) -> dict[str, Sighting]:
         """May take action to find out: an attempt without a living supervisor is swept and gets
@@ -134,6 +142,10 @@ class Executor(Protocol):
 
     def remove(self, attempt_id: str) -> None:
         """Delete what an ended attempt left in the executor's keeping (folder, log)."""
+        ...
+
+    def touched_at(self, attempt_id: str) -> float:
+        """When what it has of an attempt last changed; 0 where it has nothing."""
         ...
 
     def known(self) -> list[str]:

@@ -52,6 +52,7 @@ class LocalExecutor:
         self._socket: socket.socket | None = None
         self._listener: threading.Thread | None = None
         self._closing = threading.Event()
+        self._connections = 0
 
     # the port
 
@@ -78,6 +79,7 @@ class LocalExecutor:
             self._keeper.ensure()
         except (KeeperUnavailable, OSError):
             return False, "keeper_unreachable"
+        self._miss_the_old_keeper()
         return True, ""
 
     def start(self, launch: Launch) -> None:
@@ -86,6 +88,18 @@ class LocalExecutor:
             self._keeper.run(launch.attempt_id)
         except KeeperUnavailable as error:
             raise ExecutorUnavailable(str(error)) from error
+
+    def refuse(self, attempt_id: str) -> bool:
+        record = {
+            "code": None,
+            "signal": None,
+            "cause": "never_started",
+            "by": "reconciler",
+            "proof": "absent",
+            "started_at": None,
+            "ended_at": time.time(),
+        }
+        return journal.refuse(self._folder(attempt_id), record)
 
     def stop(self, attempt_id: str, stop: Stop) -> None:
         folder = self._folder(attempt_id)
@@ -116,13 +130,31 @@ class LocalExecutor:
     def remove(self, attempt_id: str) -> None:
         shutil.rmtree(self._folder(attempt_id), ignore_errors=True)
 
+    def touched_at(self, attempt_id: str) -> float:
+        try:
+            return os.stat(self._folder(attempt_id)).st_mtime
+        except OSError:
+            return 0.0
+
     def known(self) -> list[str]:
         try:
-            return os.listdir(self._attempts)
+            with os.scandir(self._attempts) as entries:
+                return [
+                    entry.name
+                    for entry in entries
+                    if protocol.valid_attempt_id(entry.name)
+                    and entry.is_dir(follow_symlinks=False)
+                ]
         except FileNotFoundError:
             return []
 
     # inside
+
+    def _miss_the_old_keeper(self) -> None:
+        """What was handed to a keeper that died may have been lost with it: have a look."""
+        before, self._connections = self._connections, self._keeper.connections
+        if self._hear is not None and 0 < before < self._connections:
+            self._hear(News("", NewsKind.LOST_SIGHT, time.time()))
 
     def _folder(self, attempt_id: str) -> str:
         return f"{self._attempts}/{attempt_id}"
@@ -182,14 +214,16 @@ def _sighting(folder: str, seen: reconcile.Sight) -> Sighting:
     asked = stop_request.read(folder)
     seq = int(asked["seq"]) if asked else 0
     hung = _silent_since(folder)
+    stuck = tuple(written.stuck["processes"]) if written.stuck else ()
     if written.job is None:
-        return Sighting(Sight.STARTING, stop_seq=seq, hung_since=hung)
+        return Sighting(Sight.STARTING, stop_seq=seq, hung_since=hung, stuck=stuck)
     stopping = asked is not None or written.main_exit is not None
     return Sighting(
         Sight.STOPPING if stopping else Sight.RUNNING,
         started_at=float(written.job["started_at"]),
         stop_seq=seq,
         hung_since=hung,
+        stuck=stuck,
     )
 
 
@@ -227,6 +261,8 @@ def _news(told: dict[str, Any]) -> News | None:
             return News(attempt_id, NewsKind.STARTED, float(told.get("started_at", at)))
         case "ended" if isinstance(told.get("exit"), dict):
             return News(attempt_id, NewsKind.ENDED, at, _end(told["exit"]))
+        case "stuck":
+            return News(attempt_id, NewsKind.STUCK, at, stuck=tuple(told.get("processes", ())))
         case "ended" | "lost":
             return News(attempt_id, NewsKind.LOST_SIGHT, at)
     return None

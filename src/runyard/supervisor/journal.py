@@ -144,6 +144,21 @@ def create(folder: str, spec: Mapping[str, Any]) -> bool:
     return True
 
 
+def refuse(folder: str, fields: Mapping[str, Any]) -> bool:
+    """Close an attempt of which nothing was handed over, for good: whoever hands it over later
+    finds its exit record. False if it was handed over in the meantime."""
+    os.makedirs(folder, 0o700, exist_ok=True)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    fd = os.open(f"{folder}/{protocol.JOURNAL}", flags, 0o600)
+    try:
+        appender = Appender(fd)
+        return appender.append(
+            "exit", fields, sync=True, unless=lambda: appender.journal.spec is not None
+        )
+    finally:
+        os.close(fd)
+
+
 def read(folder: str) -> Journal:
     """FileNotFoundError where there is no journal."""
     fd = os.open(f"{folder}/{protocol.JOURNAL}", os.O_RDONLY | os.O_CLOEXEC)

@@ -168,7 +168,9 @@ def _report_stuck(folders: list[str], claims: belonging.Claims) -> None:
         pids = [pid for pid, name in living.items() if name == folder]
         processes = [process_table.describe(pid) for pid in pids]
         with contextlib.suppress(OSError):
-            journal.append(folder, "stuck", {"processes": processes})
+            known = journal.read(folder).stuck
+            if known is None or {p["pid"] for p in known["processes"]} != set(pids):
+                journal.append(folder, "stuck", {"processes": processes})
 
 
 def _conclude(folder: str, sight: Sight, found: dict[str, Any]) -> None:

@@ -101,7 +101,7 @@ def test_health_needs_no_key(served):
 
 def test_a_server_that_shuts_down_is_not_ready(make_served):
     served = make_served()
-    served.yard.stop_dispatching()
+    served.yard.runtime.stop_dispatching()
     assert served.call("GET", "/readyz").status == 503
     refused = served.api("POST", "/jobs", {**SMALL, "command": "true"})
     assert (refused.status, refused.code) == (503, "shutting_down")

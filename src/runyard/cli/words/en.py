@@ -47,6 +47,8 @@ REASONS = {
     "supervisor_lost": "its supervisor was killed; how it ended is not known",
     "host_restarted": "the machine restarted",
     "never_started": "it was never started",
+    "start_failed": "{path} could not be made: {message}",
+    "stuck": "a process of it cannot be killed: {processes}",
     "gpu_locked": "another server on this machine took its GPU",
     "retries_used_up": "failed {max_retries} retries as well; last: {last}",
 }

@@ -56,6 +56,8 @@ REASONS = {
     "supervisor_lost": "监管进程被杀, 结束方式未知",
     "host_restarted": "机器重启了",
     "never_started": "从未启动",
+    "start_failed": "无法创建 {path}: {message}",
+    "stuck": "有进程无法结束: {processes}",
     "gpu_locked": "本机的另一个服务占用了它的 GPU",
     "retries_used_up": "{max_retries} 次重试也失败了; 最后一次: {last}",
 }

@@ -1,0 +1,221 @@
+"""The loops that keep a yard going, and the way it opens and closes."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+
+from runyard.domain import errors
+from runyard.domain.job import Job
+from runyard.domain.states import JobStatus
+from runyard.engine import story
+from runyard.engine.actor import SYSTEM
+from runyard.engine.cancel_reasons import SHUTDOWN
+from runyard.engine.commands import Commands
+from runyard.engine.ending import Ender
+from runyard.engine.gpu_return import GpuReturn
+from runyard.engine.launching import Launcher, Placed
+from runyard.engine.loop import Loop
+from runyard.engine.machines import Machines
+from runyard.engine.news import NewsDesk
+from runyard.engine.parts import Parts
+from runyard.engine.placing import Placer
+from runyard.engine.reconcile import Found, Reconciler
+from runyard.engine.retention import Retention
+from runyard.executors.base import End
+from runyard.stores.base import Transaction
+
+_MEASURE_S = 5.0
+_HEARTBEAT_S = 15.0
+_RETENTION_S = 3600.0
+_SHUTDOWN_SLACK_S = 20.0
+_SHUTDOWN_LOOK_S = 0.05
+
+
+class Runtime:
+    def __init__(
+        self,
+        parts: Parts,
+        commands: Commands,
+        machines: Machines,
+        tag_of: Callable[[int], int | None],
+    ) -> None:
+        self._parts = parts
+        self._commands = commands
+        self._machines = machines
+        self.placer = Placer(parts)
+        self._gpu_return = GpuReturn(parts, tag_of)
+        self.launcher = Launcher(parts, self._gpu_return.remember, self._not_handed_over)
+        self._ender = Ender(parts, self.placer, self.wake)
+        self._news = NewsDesk(
+            self._ender,
+            self.launcher,
+            self._gpu_return,
+            look_again=lambda: self._reconciling.wake(),
+            stuck=lambda attempt_id, stuck: self._reconciler.stuck(attempt_id, stuck),
+        )
+        self._reconciler = Reconciler(parts, self._ender, commands, self._news.ended)
+        self._retention = Retention(parts)
+        settings = parts.settings
+        self._scheduling = Loop("scheduling", self._schedule, settings.resource_check_interval)
+        self._measuring = Loop("measuring", self._measure, _MEASURE_S)
+        interval = settings.reconcile_interval
+        self._reconciling = Loop("reconciling", self._reconcile, interval, first_after=interval)
+        self._retaining = Loop("retention", self._retain, _RETENTION_S, first_after=60)
+        self._loops = (self._scheduling, self._measuring, self._reconciling, self._retaining)
+        self._heartbeat_due = 0.0
+        self.shutting_down = False
+        self.running = False
+
+    # life
+
+    def open(self) -> Found:
+        """Adopt what lives, then begin to place jobs."""
+        parts = self._parts
+        parts.store.subscribe(parts.hub.publish)
+        self._machines.load_decisions()
+        parts.machine.refresh()
+        self._news.start()
+        for executor in parts.executors.values():
+            executor.open(self._news.hear)
+        self._look_at_executors()
+        self._machines.register(epoch_grows=True)
+        found = self._reconciler.adopt()
+        self.placer.dispatching = True
+        parts.store.on_wake(self._woken)
+        for loop in self._loops:
+            loop.start()
+        self.running = True
+        return found
+
+    def close(self, *, keep: bool) -> None:
+        """Stop working. What still runs is left to the next start; with keep=False the helper
+        processes of the executors end as well."""
+        self.running = False
+        self.stop_dispatching()
+        for loop in self._loops:
+            loop.stop()
+        self._gpu_return.stopping = True
+        for executor in self._parts.executors.values():
+            executor.close(keep=keep)
+        self._news.stop()
+        self._parts.hub.close()
+
+    def stop_dispatching(self) -> None:
+        """No new start and no new job from now on: this server is going away."""
+        self.shutting_down = True
+        self.placer.dispatching = False
+
+    def end_all(
+        self, force: Callable[[], bool] = lambda: False, patience_s: float | None = None
+    ) -> bool:
+        """Cancel every attempt of this node because of a shutdown, all at once, and wait for the
+        proof; without grace from when `force` says so. False if some did not end in time."""
+        self.stop_dispatching()
+        jobs = self._own_jobs()
+        if jobs:
+            story.of().info("shutting down: cancelling {} running jobs", len(jobs))
+        if patience_s is None:
+            patience_s = max((job.spec.grace_s for job in jobs), default=0.0) + _SHUTDOWN_SLACK_S
+        deadline = time.monotonic() + patience_s
+        while jobs and time.monotonic() < deadline:
+            self._stop(jobs, force())
+            time.sleep(_SHUTDOWN_LOOK_S)
+            # Again from the start: a placement may have been under way.
+            jobs = self._own_jobs()
+        if jobs:
+            story.of().critical("{} jobs could not be ended; they stay adoptable", len(jobs))
+        return not jobs
+
+    def _stop(self, jobs: list[Job], force: bool) -> None:
+        for job in jobs:
+            if force or job.status is not JobStatus.CANCELLING:
+                with contextlib.suppress(errors.AlreadyEnded):
+                    self._commands.cancel(job.ref, SYSTEM, force=force, cause=SHUTDOWN)
+
+    def live_count(self) -> int:
+        with self._parts.store.read() as reader:
+            return len(reader.live_attempts(self._parts.node_id))
+
+    def _own_jobs(self) -> list[Job]:
+        """Read as a write, so that a pass that is being committed is seen."""
+
+        def work(tx: Transaction) -> list[Job]:
+            attempts = tx.live_attempts(self._parts.node_id)
+            return tx.jobs_by_id([attempt.job_id for attempt in attempts])
+
+        shared = self._parts.store.shared
+        return self._parts.store.write(work, durable=False, exclusive=shared)
+
+    def wake(self) -> None:
+        """Something changed that may let a job start, here or on another server."""
+        self._scheduling.wake()
+        if self._parts.store.shared:
+            self._parts.store.wake_others("queue")
+
+    # loops
+
+    def _schedule(self) -> float | None:
+        """Woken by whatever may let a job start; the tick is the safety net."""
+        now = self._parts.clock()
+        self._parts.machine.refresh_gpus()
+
+        def work(tx: Transaction) -> tuple[list[Placed], float | None]:
+            tx.wake_delayed(now)
+            return self.placer.place(tx, now), tx.next_delayed()
+
+        shared = self._parts.store.shared
+        placed, due = self._parts.store.write(work, exclusive=shared)
+        for started in placed:
+            self.launcher.launch(started)
+        if self.placer.unfinished:
+            return 0.0
+        return None if due is None else max(0.0, due - self._parts.clock())
+
+    def _measure(self) -> float | None:
+        changed = self._look_at_executors()
+        if self._parts.machine.refresh() or changed:
+            self.wake()
+        now = time.monotonic()
+        if now >= self._heartbeat_due:
+            self._heartbeat_due = now + _HEARTBEAT_S
+            self._machines.register(epoch_grows=False)
+        return None
+
+    def _look_at_executors(self) -> bool:
+        """Whether another set of them can start something; also brings a dead keeper back."""
+        machine = self._parts.machine
+        before = machine.executors
+        machine.executors = tuple(
+            name for name, executor in self._parts.executors.items() if executor.available()[0]
+        )
+        for name in set(before) - set(machine.executors):
+            story.of().error("the {} executor cannot start anything now", name)
+        return machine.executors != before
+
+    def _reconcile(self) -> float | None:
+        self._reconciler.round()
+        return None
+
+    def _retain(self) -> float | None:
+        self._retention.sweep()
+        return None
+
+    def _woken(self, topic: str) -> None:
+        """Another server of a shared store has news for us."""
+        if topic == "stop":
+            self._reconciling.wake()
+        self._scheduling.wake()
+
+    def _not_handed_over(self, placed: Placed) -> None:
+        """A launch failed. If nothing of it can start any more, its end is recorded at once."""
+        attempt = placed.attempt
+        executor = self._parts.executors[attempt.executor]
+        try:
+            refused = executor.refuse(attempt.attempt_id)
+        except OSError:
+            refused = False  # a full disk: reconciling tries again
+        if refused:
+            end = End(None, None, "never_started", "server", self._parts.clock())
+            self._news.later_ended([(attempt.attempt_id, end)])
