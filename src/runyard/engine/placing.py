@@ -82,7 +82,7 @@ class Placer:
         free = settings.max_concurrent - len(active)
         return QueueView(
             shapes=tuple(_shape(tx, shape, min(free, _MOST_HEADS)) for shape in shapes),
-            machines=(self._own_machine(),),
+            machines=(self._own_machine(tx),),
             attempts=tuple(_attempt(attempt) for attempt in active),
             max_concurrent=settings.max_concurrent,
             now=now,
@@ -91,8 +91,12 @@ class Placer:
             reservations=self._reservations,
         )
 
-    def _own_machine(self) -> MachineView:
+    def _own_machine(self, tx: Transaction) -> MachineView:
         machine = self._parts.machine
+        if self._parts.store.shared:
+            # Somebody may have drained us through another server.
+            own = [node for node in tx.nodes() if node.node_id == self._parts.node_id]
+            machine.drained = any(node.drained for node in own)
         return MachineView(
             node_id=self._parts.node_id,
             machine_id=machine.machine_id,
