@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import secrets
 import threading
 import time
 from pathlib import Path
@@ -13,14 +12,11 @@ from urllib.parse import urlencode
 import uvicorn
 
 from runyard.api.app import create_app
-from runyard.domain.resources import Load
-from runyard.engine.hub import Hub
-from runyard.engine.machine import Machine
-from runyard.engine.parts import Parts
-from runyard.engine.yard import Yard
-from runyard.executors.base import End, News, NewsKind, Sight, Sighting
 from runyard.settings import Settings
 from runyard.stores.opening import open_store
+from scripted_executor import ScriptedExecutor
+from scripted_machine import ScriptedMachine
+from scripted_yard import compose
 
 BASE = "/api/v1/training"
 SMALL = {"cpu_cores": 0.01, "memory_gb": 0.01, "gpu_count": 0, "max_retries": 0}
@@ -32,95 +28,6 @@ def until(condition, seconds=20.0, words=""):
         assert time.monotonic() < deadline, f"not within {seconds} s: {words}"
         time.sleep(0.005)
     return value
-
-
-class ScriptedExecutor:
-    """Attempts live until `finish`, or a stop, ends them; their logs are files a test writes."""
-
-    name = "local"
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.stubborn = False  # attempts that do not end when they are asked to
-        self._lock = threading.Lock()
-        self._sightings: dict[str, Sighting] = {}
-        self._hear = None
-
-    def open(self, hear) -> None:
-        self._hear = hear
-
-    def close(self, *, keep) -> None:
-        pass
-
-    def available(self):
-        return True, ""
-
-    def start(self, launch) -> None:
-        now = time.time()
-        with self._lock:
-            if launch.attempt_id in self._sightings:
-                return
-            self._sightings[launch.attempt_id] = Sighting(Sight.RUNNING, started_at=now)
-        path = Path(self.log_path(launch.attempt_id))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-        self._hear(News(launch.attempt_id, NewsKind.STARTED, now))
-
-    def stop(self, attempt_id, _stop) -> None:
-        if not self.stubborn:
-            self.finish(attempt_id, None, signal=15, cause="cancelled")
-
-    def finish(self, attempt_id, code=0, *, signal=None, cause="exited") -> None:
-        now = time.time()
-        with self._lock:
-            seen = self._sightings.get(attempt_id)
-            if seen is not None and seen.sight is Sight.ENDED:
-                return
-            end = End(code, signal, cause, "supervisor", now, now, receipt={"proof": "echild"})
-            self._sightings[attempt_id] = Sighting(Sight.ENDED, started_at=now, end=end)
-        self._hear(News(attempt_id, NewsKind.ENDED, now, end))
-
-    def inspect(self, attempt_ids):
-        with self._lock:
-            return {one: self._sightings.get(one, Sighting(Sight.ABSENT)) for one in attempt_ids}
-
-    def log_path(self, attempt_id) -> str:
-        return str(self.folder / attempt_id / "out.log")
-
-    def remove(self, attempt_id) -> None:
-        Path(self.log_path(attempt_id)).unlink(missing_ok=True)
-
-    def known(self):
-        with self._lock:
-            return list(self._sightings)
-
-
-class QuietMachine:
-    """A large idle machine without GPUs."""
-
-    def machine_id(self):
-        return "machine-1"
-
-    def boot_id(self):
-        return "boot-1"
-
-    def cpu_milli(self):
-        return 64_000
-
-    def memory_mb(self):
-        return 256 * 1024
-
-    def load(self):
-        return Load(1.0, 2.0, 3.0)
-
-    def gpus(self):
-        return []
-
-    def processes(self, _uuid):
-        return []
-
-    def used_mb(self, _uuid):
-        return 0
 
 
 class Answer:
@@ -144,26 +51,9 @@ class Served:
         folder.mkdir(exist_ok=True)
         self.store = open_store(self.settings.store_url)
         self.executor = ScriptedExecutor(folder / "attempts")
-        machine = QuietMachine()
-        self.parts = Parts(
-            settings=self.settings,
-            store=self.store,
-            executors={"local": self.executor},
-            machine=Machine(
-                self.settings,
-                machine,
-                machine,
-                locked_elsewhere=lambda _uuid: False,
-                tag_of=lambda _pid: None,
-                live_tags=set,
-                clock=time.time,
-            ),
-            hub=Hub(),
-            node_id="node-1",
-            clock=time.time,
-            random=secrets.token_bytes,
+        self.parts, self.yard = compose(
+            self.settings, self.store, self.executor, ScriptedMachine()
         )
-        self.yard = Yard(self.parts, lambda _pid: None)
         self.yard.open()
         _, self.key = self.yard.key_ring.create("admin", "admin")
         _, self.user = self.yard.key_ring.create("ann", "user")

@@ -1,0 +1,51 @@
+"""A real yard whose executor and machine are scripted."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+
+from runyard.engine.hub import Hub
+from runyard.engine.machine import Machine
+from runyard.engine.parts import Parts
+from runyard.engine.yard import Yard
+from runyard.executors.base import Executor
+from runyard.settings import Settings
+from runyard.stores.base import Store
+from scripted_machine import ScriptedMachine
+
+
+def compose(
+    settings: Settings,
+    store: Store,
+    executor: Executor,
+    machine: ScriptedMachine,
+    node_id: str = "node-1",
+    clock: Callable[[], float] = time.time,
+) -> tuple[Parts, Yard]:
+    """A yard that is not opened yet, and what it is made of."""
+
+    def live_tags() -> set[int]:
+        with store.read() as reader:
+            return {attempt.tag for attempt in reader.live_attempts()}
+
+    parts = Parts(
+        settings=settings,
+        store=store,
+        executors={executor.name: executor},
+        machine=Machine(
+            settings,
+            machine,
+            machine,
+            locked_elsewhere=lambda _uuid: False,
+            tag_of=machine.tag_of,
+            live_tags=live_tags,
+            clock=clock,
+        ),
+        hub=Hub(),
+        node_id=node_id,
+        clock=clock,
+        random=secrets.token_bytes,
+    )
+    return parts, Yard(parts, machine.tag_of)
