@@ -123,7 +123,7 @@ class Commands:
             )
             return find(tx, job.id)
 
-        job = self._parts.store.write(work)
+        job = self._again_if_stale(work)
         story.of(job.ref).info("retry asked by {}", actor.name)
         return job
 
@@ -199,7 +199,7 @@ class Commands:
             change(tx, job, now)
             return find(tx, job.id)
 
-        return self._parts.store.write(work)
+        return self._again_if_stale(work)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,9 @@ class Machines:
 
 
 def _find_node(reader: Reader, node: str) -> Node:
-    found = [known for known in reader.nodes() if node in (known.node_id, known.name)]
+    nodes = reader.nodes()
+    found = [known for known in nodes if known.node_id == node]
+    found = found or [known for known in nodes if known.name == node]
     if not found:
         raise errors.NotFound(f"There is no node {node}.", node=node)
     if len(found) > 1:

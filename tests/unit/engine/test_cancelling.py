@@ -1,0 +1,156 @@
+"""A cancel always arrives, says who asked, and names what keeps the job from being gone."""
+
+from dataclasses import replace
+
+import pytest
+from engine_yard import ANN, BOB
+from watched_store import WatchedStore
+
+from runyard.domain import errors
+from runyard.engine.actor import Actor
+from yards import until
+
+FROZEN = {"pid": 4711, "state": "D", "name": "train", "where": "nfs_wait"}
+
+
+def test_a_cancel_that_comes_second_looks_again(make_engine):
+    """R3: on a shared store the job may move between the look and the write."""
+    engine = make_engine(wrap=WatchedStore)
+    ref = engine.running()
+    stale = []
+
+    def once(tx):
+        if not stale and tx.job(ref).status == "cancelling":
+            stale.append(True)
+            raise errors.StaleWrite
+
+    engine.store.after = once
+    assert engine.yard.cancel(ref, ANN).status in ("cancelling", "cancelled")
+    assert stale
+    engine.wait(ref, "cancelled")
+    assert len(engine.executor.stops[f"{ref}.1"]) == 1
+
+
+@pytest.fixture
+def paused_pair(postgres_url, make_engine):
+    """Two servers of one database, of which only the second takes jobs, once there is a queue."""
+    one = make_engine(database_url=postgres_url)
+    two = make_engine(node_id="node-2", database_url=postgres_url)
+    one.yard.stop_queue(ANN)
+    one.yard.drain("node-1", ANN)
+    return one, two
+
+
+def meanwhile(happens):
+    """Somebody for whom something happens between the look at a waiting job and the write."""
+
+    class Slow(Actor):
+        def must_own(self, job):
+            if job.status == "pending":
+                happens()
+
+    return Slow(ANN.name, ANN.role, ANN.key_id)
+
+
+def test_a_cancel_that_loses_to_a_start_on_another_server(paused_pair):
+    """R3, R33: placed by the other one while it is being cancelled as a waiting one."""
+    one, two = paused_pair
+    ref = one.submit()
+
+    def is_placed():
+        two.yard.start_queue(ANN)
+        two.wait(ref, "running")
+
+    assert one.yard.cancel(ref, meanwhile(is_placed)).status == "cancelling"
+    two.wait(ref, "cancelled")
+    assert two.executor.stops[f"{ref}.1"][0].requested_by == "ann"
+    assert one.reason(ref) == ("user_cancelled", {"by": "ann"})
+
+
+def test_a_hold_that_loses_to_a_start_on_another_server(paused_pair):
+    """R13: the answer tells what became of the job, not that somebody was quicker."""
+    one, two = paused_pair
+    ref = one.submit()
+
+    def is_placed():
+        two.yard.start_queue(ANN)
+        two.wait(ref, "running")
+
+    with pytest.raises(errors.Conflict, match="is running: only a waiting job can be held"):
+        one.yard.hold(ref, meanwhile(is_placed))
+
+
+def test_what_cannot_be_killed_is_named(engine):
+    """R4: the job stays cancelling, its reason tells which processes and who had asked; when they
+    are gone at last it is cancelled, by that person."""
+    ref = engine.running(actor=BOB)
+    engine.executor.stubborn = True
+    engine.yard.cancel(ref, BOB)
+    engine.executor.cannot_kill(f"{ref}.1", FROZEN)
+    params = engine.wait_reason(ref, "stuck")
+    assert params["processes"] == [FROZEN]
+    assert params["by"] == "bob"
+    assert engine.status(ref) == "cancelling"
+    other = {**FROZEN, "pid": 4712}
+    engine.executor.cannot_kill(f"{ref}.1", other)
+    until(lambda: engine.reason(ref)[1].get("processes") == [other])
+    assert engine.reason(ref)[1]["by"] == "bob"
+    engine.finish(ref, None, signal=9, cause="cancelled")
+    engine.wait(ref, "cancelled")
+    assert engine.reason(ref) == ("user_cancelled", {"by": "bob"})
+
+
+def test_what_cannot_be_killed_is_found_by_looking(engine):
+    """R4: news may be lost; a restart in between loses nothing, either."""
+    ref = engine.running()
+    engine.executor.stubborn = True
+    engine.yard.cancel(ref, ANN)
+    engine.wait(ref, "cancelling")
+    engine.close()
+    engine.executor.cannot_kill(f"{ref}.1", FROZEN)
+    engine.restart()
+    assert engine.wait_reason(ref, "stuck")["processes"] == [FROZEN]
+    engine.finish(ref, None, signal=9, cause="cancelled")
+    engine.wait(ref, "cancelled")
+    assert engine.reason(ref) == ("user_cancelled", {"by": "ann"})
+
+
+def test_stuck_because_of_a_shutdown_ends_as_shutdown(engine):
+    ref = engine.running()
+    engine.executor.stubborn = True
+    assert engine.yard.runtime.end_all(patience_s=0.1) is False
+    engine.executor.cannot_kill(f"{ref}.1", FROZEN)
+    assert engine.wait_reason(ref, "stuck")["cause"] == "shutdown"
+    engine.finish(ref, None, signal=9, cause="cancelled")
+    engine.wait(ref, "cancelled")
+    assert engine.reason(ref)[0] == "shutdown"
+
+
+def test_nothing_is_called_stuck_that_nobody_cancelled(engine):
+    ref = engine.running()
+    engine.executor.cannot_kill(f"{ref}.1", FROZEN)
+    engine.finish(ref)
+    assert engine.wait(ref, "completed").reason is None
+
+
+def test_the_server_that_owns_it_is_silent(postgres_url, make_engine):
+    """R3: cancelling, and the node is named, until that server is back; then by who asked."""
+    one = make_engine(database_url=postgres_url)
+    two = make_engine(node_id="node-2", database_url=postgres_url)
+    one.yard.drain("node-1", ANN)
+    ref = one.submit(actor=BOB)
+    two.wait(ref, "running")
+    two.close()
+    [silent] = [node for node in one.yard.nodes() if node.node_id == "node-2"]
+    one.store.write(
+        lambda tx: tx.put_node(replace(silent, heartbeat_at=silent.heartbeat_at - 600))
+    )
+    one.yard.cancel(ref, BOB)
+    assert one.reason(ref) == ("user_cancelled", {"by": "bob"})
+    one.look()
+    params = one.wait_reason(ref, "node_unreachable")
+    assert (params["node"], params["by"]) == ("node-2", "bob")
+    two.restart()
+    one.wait(ref, "cancelled")
+    assert one.reason(ref) == ("user_cancelled", {"by": "bob"})
+    assert two.executor.stops[f"{ref}.1"][0].requested_by == "bob"
