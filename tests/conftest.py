@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -24,6 +25,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # Started in the background or under nohup, we would pass on to our children that these are
+    # ignored, and a Ctrl-C of a test would reach nobody.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     for name in [name for name in os.environ if name.startswith("RUNYARD_")]:
         del os.environ[name]
     # A forgotten --data-dir must not touch the yard of the person who runs the tests.

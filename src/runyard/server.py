@@ -205,7 +205,10 @@ class _Serving:
             loop.add_signal_handler(number, self._signalled)
         # Its own signal handlers would end it before the jobs are ended.
         serving = asyncio.create_task(self._http._serve([self._listening]))
-        story.of().info("Runyard listens on {}", _client_url(self._settings))
+        url = _client_url(self._settings)
+        story.of().info("Runyard listens on {}", url)
+        if not sys.stderr.isatty():  # the log line went to the file only
+            print(f"Runyard listens on {url}", flush=True)
         waiting = asyncio.create_task(self._told.wait())
         await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
         await self._shut_down()

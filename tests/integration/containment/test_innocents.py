@@ -18,6 +18,8 @@ from runyard.supervisor import (
     stop_request,
 )
 
+# Its own in every process: tests that run beside this one look for their strangers too.
+LOST = f"job-lost{os.getpid()}"
 SLEEPER = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
 
 
@@ -37,7 +39,7 @@ def stranger():
         process.wait()
 
 
-def lost_attempt(tmp_path, *, pid, ticks=None, attempt_id="job-lost.1", **job):
+def lost_attempt(tmp_path, *, pid, ticks=None, attempt_id=f"{LOST}.1", **job):
     """The folder of an attempt whose supervisor is dead, naming this pid as its main process."""
     folder = str(tmp_path / attempt_id)
     tag = random.getrandbits(60) | 1 << 60
@@ -85,7 +87,7 @@ def test_recorded_session_number_recycled_not_killed(tmp_path, stranger):
 
 
 def test_marker_in_strangers_argv_not_killed(tmp_path, stranger):
-    process = stranger([*SLEEPER, "RUNYARD_ATTEMPT_ID=job-lost.1"])
+    process = stranger([*SLEEPER, f"RUNYARD_ATTEMPT_ID={LOST}.1"])
     folder, _ = lost_attempt(tmp_path, pid=process.pid, ticks=1)
     reconcile.settle(folder)
     assert process.poll() is None
@@ -93,7 +95,7 @@ def test_marker_in_strangers_argv_not_killed(tmp_path, stranger):
 
 def test_marker_prefix_of_other_attempt_not_killed(tmp_path, stranger):
     process = stranger(
-        env={"RUNYARD_ATTEMPT_ID": "job-lost.12", "XRUNYARD_ATTEMPT_ID": "job-lost.1"}
+        env={"RUNYARD_ATTEMPT_ID": f"{LOST}.12", "XRUNYARD_ATTEMPT_ID": f"{LOST}.1"}
     )
     folder, _ = lost_attempt(tmp_path, pid=process.pid, ticks=1)
     reconcile.settle(folder)
@@ -101,7 +103,7 @@ def test_marker_prefix_of_other_attempt_not_killed(tmp_path, stranger):
 
 
 def test_marker_in_environment_is_a_proof(tmp_path, stranger):
-    process = stranger(env={"RUNYARD_ATTEMPT_ID": "job-lost.1"})
+    process = stranger(env={"RUNYARD_ATTEMPT_ID": f"{LOST}.1"})
     wait_exec(process.pid)
     folder, _ = lost_attempt(tmp_path, pid=2, ticks=identity.start_ticks(process.pid))
     assert reconcile.settle(folder)["processes_ended"] == 1
@@ -112,7 +114,7 @@ def test_marker_does_not_outweigh_another_attempts_tag(tmp_path, stranger):
     """Two yards of one user that happened to use the same attempt id."""
     limits = "import resource, time; resource.setrlimit(10, (1 << 59, 1 << 59)); time.sleep(600)"
     process = stranger(
-        [sys.executable, "-I", "-S", "-c", limits], env={"RUNYARD_ATTEMPT_ID": "job-lost.1"}
+        [sys.executable, "-I", "-S", "-c", limits], env={"RUNYARD_ATTEMPT_ID": f"{LOST}.1"}
     )
     deadline = time.monotonic() + 10
     while process_table.tag(process.pid) != 1 << 59:
@@ -123,7 +125,7 @@ def test_marker_does_not_outweigh_another_attempts_tag(tmp_path, stranger):
 
 
 def test_marker_of_a_process_older_than_the_job_not_killed(tmp_path, stranger):
-    process = stranger(env={"RUNYARD_ATTEMPT_ID": "job-lost.1"})
+    process = stranger(env={"RUNYARD_ATTEMPT_ID": f"{LOST}.1"})
     wait_exec(process.pid)
     later = identity.start_ticks(process.pid) + 5
     folder, _ = lost_attempt(tmp_path, pid=2, ticks=later)
@@ -176,7 +178,7 @@ def test_zombies_are_left_alone(tmp_path):
 def test_other_users_process_not_killed(tmp_path, stranger):
     process = stranger(
         ["/bin/sleep", "600"],
-        env={"RUNYARD_ATTEMPT_ID": "job-lost.1"},
+        env={"RUNYARD_ATTEMPT_ID": f"{LOST}.1"},
         user=65534,
         group=65534,
         extra_groups=[],
