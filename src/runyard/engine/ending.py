@@ -131,7 +131,7 @@ class Ender:
             end.cause,
             charged=job.charged,
             max_retries=job.spec.max_retries,
-            free=_free_in_a_row(tx.attempts(job.id)),
+            free=_free_in_a_row(job, tx.attempts(job.id)),
             delays=job.spec.retry_delays or self._parts.settings.retry_delays,
             jitter=int.from_bytes(self._parts.random(2), "big") / 65536,
             detail=end.detail,
@@ -139,11 +139,13 @@ class Ender:
         )
 
 
-def _free_in_a_row(attempts: Sequence[Attempt]) -> int:
-    """How many attempts before the one that ends now were lost without the job's own fault."""
+def _free_in_a_row(job: Job, attempts: Sequence[Attempt]) -> int:
+    """How many attempts before the one that ends now were lost without the job's own fault, since
+    a person last asked for it."""
     count = 0
     for attempt in reversed(attempts[:-1]):
-        if attempt.end not in (AttemptEnd.LOST, AttemptEnd.NEVER_STARTED):
+        lost = attempt.end in (AttemptEnd.LOST, AttemptEnd.NEVER_STARTED)
+        if not lost or attempt.created_at < job.queued_at:
             break
         count += 1
     return count

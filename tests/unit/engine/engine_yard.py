@@ -138,5 +138,17 @@ class EngineYard:
         self.clock.ahead += ahead
         self.executor.ask_to_look()
 
+    def let_time_pass(self, condition) -> None:
+        """Minutes at a time, for the scheduler, until something has happened."""
+
+        def later() -> bool:
+            if condition():
+                return True
+            self.clock.ahead += 300
+            self.yard.runtime.wake()
+            return False
+
+        until(later, 20, condition, every=0.005)
+
     def _seen(self, ref):
         return self.status(ref), self.reason(ref)
