@@ -1,6 +1,6 @@
 # One command per chore. Assumed: Python >= 3.11, make, and a reachable package index.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow check bench requirements fmt clean lock
+.PHONY: help setup run test test-slow test-gpu check bench requirements fmt clean lock
 
 PYTHON ?= $(shell scripts/find-python)
 VENV := .venv
@@ -16,6 +16,7 @@ help:
 	@echo "make run           set up, start the server and a demo job, print the address"
 	@echo "make test          set up and run every test that is not slow"
 	@echo "make test-slow     the rest"
+	@echo "make test-gpu      those that need a real GPU (and a python3 with torch)"
 	@echo "make check         format, lint, types, import contracts, documents"
 	@echo "make bench         measure speed against floors and the peers that are installed"
 	@echo "make requirements  each requirement, its tests, and how they ended"
@@ -44,11 +45,14 @@ run: $(RUN_READY)
 
 # Exit status 5 of pytest means that the selection is empty, which is no failure here.
 test: $(TEST_READY)
-	$(PYTEST) -m "not slow and not serial" -n $(JOBS) --dist loadgroup --outcomes $(OUTCOMES)/test.json
-	$(PYTEST) -m "serial and not slow" --outcomes $(OUTCOMES)/test-serial.json || test $$? -eq 5
+	$(PYTEST) -m "not slow and not serial and not gpu" -n $(JOBS) --dist loadgroup --outcomes $(OUTCOMES)/test.json
+	$(PYTEST) -m "serial and not slow and not gpu" --outcomes $(OUTCOMES)/test-serial.json || test $$? -eq 5
 
 test-slow: $(TEST_READY)
 	$(PYTEST) -m slow --outcomes $(OUTCOMES)/test-slow.json || test $$? -eq 5
+
+test-gpu: $(TEST_READY)
+	$(PYTEST) -m gpu --outcomes $(OUTCOMES)/test-gpu.json
 
 check: $(TEST_READY)
 	$(BIN)/ruff format --check --quiet .

@@ -27,7 +27,7 @@ def test_a_fenced_gpu_stays_fenced(make_engine):
 
 
 def test_a_drained_node_stays_drained(make_engine):
-    """R48: nothing is placed on it right after the start."""
+    """Nothing is placed on it right after the start."""
     engine = make_engine(opened=False)
     waiting = engine.submit()
     engine.open()
@@ -105,7 +105,7 @@ def test_what_went_on_is_adopted(engine):
 
 
 def test_several_nodes_of_one_name(make_engine):
-    """R48: drain by name is refused and tells the ids, by which it works."""
+    """Drain by name is refused and tells the ids, by which it works."""
     engine = make_engine(node_name="gpu-box")
     [own] = engine.yard.nodes()
     engine.store.write(lambda tx: tx.put_node(replace(own, node_id="node-2")))
@@ -121,7 +121,7 @@ def test_several_nodes_of_one_name(make_engine):
 
 
 def test_an_id_is_never_taken_for_a_name(engine):
-    """R48: somebody may call a node by the id of another."""
+    """Somebody may call a node by the id of another."""
     [own] = engine.yard.nodes()
     engine.store.write(lambda tx: tx.put_node(replace(own, node_id="node-2", name="node-1")))
     assert engine.yard.drain("node-1", ANN).node_id == "node-1"
