@@ -54,8 +54,9 @@ class Ender:
             return self._placer.place(tx, now), recorded
 
         placed, recorded = self._parts.store.write(work, exclusive=self._parts.store.shared)
-        if self._parts.store.shared or any(done.to is JobStatus.RETRYING for done in recorded):
-            # The scheduling loop must know when the delay is over; other servers what is free.
+        # The scheduling loop must know when a delay is over; other servers what is free.
+        delayed = any(done.to is JobStatus.RETRYING for done in recorded)
+        if self._parts.store.shared or delayed or self._placer.unfinished:
             self._wake()
         return placed, recorded
 

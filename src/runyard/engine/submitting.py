@@ -87,7 +87,8 @@ class Submitter:
                 return _Stored(jobs, [], fresh=True, wake=True)
             if not self._placer.full:
                 placed = self._placer.place(tx, now)
-                return _Stored(_with_reasons(tx, jobs, placed), placed, fresh=True)
+                told = _with_reasons(tx, jobs, placed)
+                return _Stored(told, placed, fresh=True, wake=self._placer.unfinished)
             # Nothing can start now; a pass is worth its cost only where a reason is missing.
             shapes = {job.shape_id for job in jobs if job.ready}
             unknown = any(tx.shape_wait(shape_id) is None for shape_id in shapes)
