@@ -59,6 +59,10 @@ def hold(yard, megabytes, **fields):
     return ref
 
 
+def why(yard, ref):
+    return (yard.job(ref)["reason"] or {}).get("code")
+
+
 def holding(yard, ref):
     until(lambda: "holding" in yard.logs(ref), 90, lambda: yard.job(ref))
 
@@ -143,7 +147,7 @@ def test_two_servers_of_two_people_never_share_a_gpu(make_yard, tmp_path):
     first = hold(mine, 100)
     holding(mine, first)
     second = hold(theirs, 100)
-    until(lambda: theirs.job(second)["reason"]["code"] == "gpus_held_elsewhere", 30)
+    until(lambda: why(theirs, second) == "gpus_held_elsewhere", 30, lambda: theirs.job(second))
     mine.cancel(first)
     holding(theirs, second)
     theirs.cancel(second)

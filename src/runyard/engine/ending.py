@@ -48,6 +48,7 @@ class Ender:
     def ended(self, ends: Sequence[tuple[str, End]]) -> tuple[list[Placed], list[Recorded]]:
         """Record ends, give back what they held, and place what fits now: one transaction."""
         now = self._parts.clock()
+        self._parts.machine.refresh_gpus()
 
         def work(tx: Transaction) -> tuple[list[Placed], list[Recorded]]:
             recorded = [done for name, end in ends if (done := self._end(tx, name, end, now))]

@@ -74,6 +74,8 @@ class Submitter:
         now = self._parts.clock()
         drafts = [self._draft(submission, actor, now) for submission in submissions]
         order = _batch_order(submissions)
+        if any(draft.spec.request.gpu_milli for draft in drafts):
+            self._parts.machine.refresh_gpus()
 
         def work(tx: Transaction) -> _Stored:
             if idempotency and (earlier := _earlier(tx, actor, idempotency)) is not None:
