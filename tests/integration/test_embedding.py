@@ -206,6 +206,25 @@ def test_beside_a_running_server(make_yard):
         assert manager.wait(submit(manager, ["true"]), 30) == "completed"
 
 
+def test_a_start_that_fails_can_be_repeated(make_manager, tmp_path):
+    """R23: and a `with` that fails lets go of the data directory."""
+    manager = make_manager()
+    in_the_way = tmp_path / "app.db-runyard" / "news.sock"
+    in_the_way.mkdir()
+    with pytest.raises(OSError, match=r"news\.sock"):
+        manager.start_processing()
+    assert not manager.is_processing
+    in_the_way.rmdir()
+    manager.start_processing()
+    assert manager.wait(submit(manager, ["true"]), 30) == "completed"
+    manager.close()
+    in_the_way.mkdir()
+    with pytest.raises(OSError, match=r"news\.sock"), make_manager():
+        pass
+    in_the_way.rmdir()
+    make_manager().start_processing()
+
+
 def test_with_a_store_of_ones_own(tmp_path):
     """`db` may be an open store, which stays open."""
     store = open_store(f"sqlite:///{tmp_path}/own.db")

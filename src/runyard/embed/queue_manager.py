@@ -67,7 +67,11 @@ class TrainingQueueManager:
             raise
 
     def __enter__(self) -> TrainingQueueManager:
-        self.start_processing()
+        try:
+            self.start_processing()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
@@ -89,8 +93,14 @@ class TrainingQueueManager:
     @public_errors()
     def start_processing(self) -> None:
         """Adopt what still runs from before, and begin to start jobs. Twice is no error."""
-        if not self._yard.runtime.running:
+        if self._yard.runtime.running:
+            return
+        try:
             self._yard.open()
+        except BaseException:  # it may work the next time: a full disk, a database that is away
+            self._yard.close(keep=True)
+            self._yard = self._compose()
+            raise
 
     @public_errors()
     def stop_processing(self, *, keep: bool = False, timeout: float | None = None) -> None:

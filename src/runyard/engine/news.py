@@ -41,7 +41,8 @@ class NewsDesk:
 
     def stop(self) -> None:
         self._news.put(None)
-        self._thread.join(5)
+        if self._thread.is_alive():  # a yard that could not be opened is closed as well
+            self._thread.join(5)
 
     def hear(self, news: News) -> None:
         self._news.put(news)

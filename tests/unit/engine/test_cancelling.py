@@ -14,7 +14,7 @@ FROZEN = {"pid": 4711, "state": "D", "name": "train", "where": "nfs_wait"}
 
 
 def test_a_cancel_that_comes_second_looks_again(make_engine):
-    """R3: on a shared store the job may move between the look and the write."""
+    """R13: on a shared store the job may move between the look and the write."""
     engine = make_engine(wrap=WatchedStore)
     ref = engine.running()
     stale = []
@@ -53,7 +53,7 @@ def meanwhile(happens):
 
 
 def test_a_cancel_that_loses_to_a_start_on_another_server(paused_pair):
-    """R3, R33: placed by the other one while it is being cancelled as a waiting one."""
+    """R13: placed by the other one while it is being cancelled as a waiting one."""
     one, two = paused_pair
     ref = one.submit()
 
@@ -68,7 +68,7 @@ def test_a_cancel_that_loses_to_a_start_on_another_server(paused_pair):
 
 
 def test_a_hold_that_loses_to_a_start_on_another_server(paused_pair):
-    """R13: the answer tells what became of the job, not that somebody was quicker."""
+    """The answer tells what became of the job, not that somebody was quicker."""
     one, two = paused_pair
     ref = one.submit()
 
@@ -81,7 +81,7 @@ def test_a_hold_that_loses_to_a_start_on_another_server(paused_pair):
 
 
 def test_what_cannot_be_killed_is_named(engine):
-    """R4: the job stays cancelling, its reason tells which processes and who had asked; when they
+    """R5: the job stays cancelling, its reason tells which processes and who had asked; when they
     are gone at last it is cancelled, by that person."""
     ref = engine.running(actor=BOB)
     engine.executor.stubborn = True
@@ -101,7 +101,7 @@ def test_what_cannot_be_killed_is_named(engine):
 
 
 def test_what_cannot_be_killed_is_found_by_looking(engine):
-    """R4: news may be lost; a restart in between loses nothing, either."""
+    """R5: news may be lost; a restart in between loses nothing, either."""
     ref = engine.running()
     engine.executor.stubborn = True
     engine.yard.cancel(ref, ANN)
@@ -134,7 +134,7 @@ def test_nothing_is_called_stuck_that_nobody_cancelled(engine):
 
 
 def test_the_server_that_owns_it_is_silent(postgres_url, make_engine):
-    """R3: cancelling, and the node is named, until that server is back; then by who asked."""
+    """R5: cancelling, and the node is named, until that server is back; then by who asked."""
     one = make_engine(database_url=postgres_url)
     two = make_engine(node_id="node-2", database_url=postgres_url)
     one.yard.drain("node-1", ANN)

@@ -19,7 +19,7 @@ BLOCKED = {
 
 
 def test_a_start_that_can_never_succeed_is_not_repeated(engine):
-    """R15: output_path that cannot be made: failed at once, and the path is named."""
+    """R35: output_path that cannot be made: failed at once, and the path is named."""
     ref = engine.submit(max_retries=3)
     until(engine.executor.running)
     engine.finish(ref, None, cause="start_failed", detail=BLOCKED)
@@ -43,7 +43,7 @@ def test_a_start_that_may_succeed_later_is_repeated(engine):
 
 @pytest.mark.parametrize("failure", [ExecutorUnavailable("no keeper"), OSError(28, "full")])
 def test_a_hand_over_that_fails_is_recorded_at_once_and_free(engine, failure):
-    """R41: the record does not wait for the next reconciling; the next try costs nothing."""
+    """R31: the record does not wait for the next reconciling; the next try costs nothing."""
     engine.executor.failure = failure
     ref = engine.submit(max_retries=0)
     until(lambda: len(engine.attempts(ref)) >= 2, words=lambda: engine.attempts(ref))
@@ -76,7 +76,7 @@ def test_a_hand_over_that_got_there_after_all_is_not_ended(make_engine, tmp_path
 
 
 def test_an_attempt_that_is_nowhere_never_started(engine):
-    """R41, R42: its placement is on record, its folder is not."""
+    """R31: its placement is on record, its folder is not."""
     engine.executor.losing = True
     ref = engine.submit()
     attempt_id = f"{ref}.1"
@@ -93,7 +93,7 @@ def test_an_attempt_that_is_nowhere_never_started(engine):
 
 
 def test_a_hand_over_after_it_was_given_up_starts_nothing(engine):
-    """R42: a slow thread hands over what reconciling has closed: no attempt runs twice."""
+    """A slow thread hands over what reconciling has closed: no attempt runs twice."""
     engine.executor.gate.clear()
     submitting = threading.Thread(target=engine.submit)
     submitting.start()
@@ -108,7 +108,7 @@ def test_a_hand_over_after_it_was_given_up_starts_nothing(engine):
 
 
 def test_an_attempt_that_ran_and_is_nowhere_was_lost(engine):
-    """R41: that its folder is gone does not mean that it never ran."""
+    """R35: that its folder is gone does not mean that it never ran."""
     ref = engine.running(max_retries=1)
     started = engine.job(ref).started_at
     engine.executor.forget(f"{ref}.1")

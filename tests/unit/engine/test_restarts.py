@@ -12,7 +12,7 @@ from yards import until
 
 
 def test_a_fenced_gpu_stays_fenced(make_engine):
-    """R50: from the first pass on, before anything else was measured."""
+    """R33: from the first pass on, before anything else was measured."""
     engine = make_engine(machine=ScriptedMachine(gpu_count=1))
     engine.yard.fence("0", "falls off the bus", ANN)
     ref = engine.submit(gpu_count=1)
@@ -45,7 +45,7 @@ def test_a_drained_node_stays_drained(make_engine):
 
 
 def test_a_database_restored_elsewhere(make_engine, tmp_path):
-    """R41, R42: its attempts ran under another server's data directory: they are settled as lost,
+    """R42: its attempts ran under another server's data directory: they are settled as lost,
     and the queue goes on."""
     first = make_engine("first", max_concurrent=2)
     ran = first.running(max_retries=1)
@@ -75,7 +75,7 @@ def test_a_database_restored_elsewhere(make_engine, tmp_path):
 
 
 def test_a_restored_job_that_was_being_cancelled(make_engine, tmp_path):
-    """R3: it cannot be running here, so it is cancelled."""
+    """R42: it cannot be running here, so it is cancelled."""
     first = make_engine("first")
     first.executor.stubborn = True
     ref = first.running()

@@ -21,7 +21,7 @@ def lose(engine, ref):
 
 
 def test_failures_are_charged_and_losses_are_free(engine):
-    """R14, R15: both make a new attempt; only the job's own failures use up its retries."""
+    """R21: both make a new attempt; only the job's own failures use up its retries."""
     ref = engine.running(max_retries=2)
     engine.finish(ref, 1)
     assert engine.wait(ref, "retrying").reason.code == "retry_delay"
@@ -48,7 +48,7 @@ def test_failures_are_charged_and_losses_are_free(engine):
 
 
 def test_the_first_loss_is_repeated_at_once_whatever_came_before(engine):
-    """R14: the delay of a free retry grows with losses in a row, not with old failures."""
+    """R21: the delay of a free retry grows with losses in a row, not with old failures."""
     ref = engine.running(max_retries=5)
     for _ in range(3):
         engine.finish(ref, 1)
@@ -66,7 +66,7 @@ def test_the_first_loss_is_repeated_at_once_whatever_came_before(engine):
 
 
 def test_a_retry_by_a_person_starts_anew(engine):
-    """R14, R16: retries are whole again, and a loss after it is the first in a row."""
+    """R21: retries are whole again, and a loss after it is the first in a row."""
     ref = engine.running(max_retries=1)
     engine.finish(ref, 1)
     engine.wait(ref, "retrying")
@@ -88,7 +88,7 @@ def test_a_retry_by_a_person_starts_anew(engine):
 
 @pytest.mark.parametrize("cause", ["supervisor_lost", "never_started"])
 def test_losses_without_end_are_given_up(engine, cause):
-    """R15: free, but not for ever; a person may try again, and then it is free again."""
+    """R21: free, but not for ever; a person may try again, and then it is free again."""
     ref = engine.running(max_retries=1)
     for number in range(1, MOST_FREE + 1):
         engine.finish(ref, None, cause=cause)
@@ -105,7 +105,7 @@ def test_losses_without_end_are_given_up(engine, cause):
 
 
 def test_without_retries_a_loss_is_final_and_a_start_that_never_was_is_not(engine):
-    """R14: max_retries 0 means that the program must not run twice."""
+    """R21: max_retries 0 means that the program must not run twice."""
     lost = engine.running(max_retries=0)
     lose(engine, lost)
     engine.wait(lost, "failed")

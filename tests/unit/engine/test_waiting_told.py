@@ -19,7 +19,7 @@ def busy(make_engine):
 
 
 def test_an_estimate_where_the_queue_decides(busy):
-    """R21: as early as now, as late as the time limit of what runs."""
+    """R13: as early as now, as late as the time limit of what runs."""
     ref = busy.submit()
     wait = busy.yard.job(ref).wait
     assert wait.reason.code == "max_concurrent"
@@ -38,12 +38,12 @@ def assert_no_estimate(engine, ref, code):
 
 
 def test_no_estimate_for_what_never_fits(busy):
-    """R21, R22"""
+    """R13"""
     assert_no_estimate(busy, busy.submit(cpu_cores=4000), "never_fits")
 
 
 def test_no_estimate_while_the_queue_is_stopped(busy):
-    """R21: nobody knows when a person starts it again."""
+    """R13: nobody knows when a person starts it again."""
     busy.yard.stop_queue(ANN)
     ref = busy.submit()
     assert_no_estimate(busy, ref, "dispatch_paused")
@@ -53,7 +53,7 @@ def test_no_estimate_while_the_queue_is_stopped(busy):
 
 
 def test_no_estimate_behind_a_gate(make_engine):
-    """R12, R21"""
+    """R12, R13"""
     engine = make_engine(opened=False)
     engine.machine.measured = Load(99.0, 10.0, 10.0)
     engine.open()
@@ -94,7 +94,7 @@ def test_a_retry_whose_delay_is_over_says_why_it_really_waits(make_engine):
 
 
 def test_held_and_released_during_the_delay(engine):
-    """R13: a release does not shorten the delay of a retry, and the reason tells it."""
+    """R21: a release does not shorten the delay of a retry, and the reason tells it."""
     ref = engine.running(max_retries=1)
     engine.finish(ref, 3)
     engine.wait(ref, "retrying")
@@ -109,7 +109,7 @@ def test_held_and_released_during_the_delay(engine):
 
 
 def test_held_until_after_the_delay(engine):
-    """R13: the delay's end does not end a hold, nor does the hold make it longer."""
+    """R21: the delay's end does not end a hold, nor does the hold make it longer."""
     ref = engine.running(max_retries=1)
     engine.finish(ref, 3)
     engine.wait(ref, "retrying")
@@ -123,7 +123,7 @@ def test_held_until_after_the_delay(engine):
 
 
 def test_enqueued_during_the_delay(engine):
-    """R13: a higher priority, and still the delay."""
+    """R21: a higher priority, and still the delay."""
     ref = engine.running(max_retries=1)
     engine.finish(ref, 3)
     engine.wait(ref, "retrying")
@@ -133,7 +133,7 @@ def test_enqueued_during_the_delay(engine):
 
 
 def test_a_reason_goes_with_its_cause(busy):
-    """R21: the next one of the same shape is not told what held for the last."""
+    """R13: the next one of the same shape is not told what held for the last."""
     busy.yard.stop_queue(ANN)
     first = busy.submit()
     busy.wait_reason(first, "dispatch_paused")

@@ -18,13 +18,13 @@ def full(make_engine):
 
 
 def test_a_submit(engine):
-    """R10, R32; TC-02"""
+    """R40, R52; TC-02"""
     engine.wait(engine.submit(), "running")
 
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_an_end(full, code):
-    """R10, R32: good or bad"""
+    """R52: good or bad"""
     ref = full.submit()
     full.finish(full.blocker, code)
     full.wait(ref, "running")
@@ -37,7 +37,7 @@ def test_a_cancel_of_what_runs(full):
 
 
 def test_an_end_nobody_told_of(full):
-    """R41: found by reconciling."""
+    """R52: found by reconciling."""
     ref = full.submit()
     full.executor.finish(f"{full.blocker}.1", 0, tell=False)
     full.look()
@@ -59,25 +59,24 @@ def starving(make_engine):
 
 
 def test_a_cancel_of_a_waiting_job(starving):
-    """R11, R13: what was kept for it is free."""
+    """R52: what was kept for it is free."""
     starving.yard.cancel(starving.large, ANN)
     starving.wait(starving.small, "running")
 
 
 def test_a_hold(starving):
-    """R11, R13: a held job reserves nothing."""
+    """R52: a held job reserves nothing."""
     starving.yard.hold(starving.large, ANN)
     starving.wait(starving.small, "running")
 
 
 def test_a_higher_priority(starving):
-    """R13: moved before the one that has reserved."""
+    """R10: moved before the one that has reserved."""
     starving.yard.enqueue(starving.small, ANN, Priority.HIGH)
     starving.wait(starving.small, "running")
 
 
 def test_a_release(engine):
-    """R13"""
     ref = engine.submit(hold=True)
     assert engine.status(ref) == "pending"
     engine.yard.release(ref, ANN)
@@ -85,14 +84,13 @@ def test_a_release(engine):
 
 
 def test_an_enqueue(engine):
-    """R10, R13"""
+    """R10"""
     ref = engine.submit(hold=True)
     engine.yard.enqueue(ref, ANN, Priority.LOW)
     engine.wait(ref, "running")
 
 
 def test_a_retry(engine):
-    """R16"""
     ref = engine.running()
     engine.finish(ref, 1)
     engine.wait(ref, "failed")
@@ -102,7 +100,7 @@ def test_a_retry(engine):
 
 
 def test_the_end_of_a_retry_delay(make_engine):
-    """R14: the loop sleeps until then, not until its tick."""
+    """R21: the loop sleeps until then, not until its tick."""
     engine = make_engine(retry_delays=(0.2,))
     ref = engine.running(max_retries=1)
     engine.finish(ref, 1)
@@ -111,7 +109,7 @@ def test_the_end_of_a_retry_delay(make_engine):
 
 
 def test_a_dependency(engine):
-    """R13: met by an end, or by the cancel of one whose end is enough."""
+    """Met by an end, or by the cancel of one whose end is enough."""
     first = engine.running()
     held = engine.submit(hold=True)
     after = engine.submit(depends_on=[first])
@@ -133,7 +131,6 @@ def test_an_undrain(engine):
 
 
 def test_an_unfence(make_engine):
-    """R50"""
     engine = make_engine(machine=ScriptedMachine(gpu_count=1))
     engine.yard.fence("0", "memory errors", ANN)
     ref = engine.submit(gpu_count=1)
@@ -143,7 +140,6 @@ def test_an_unfence(make_engine):
 
 
 def test_a_start_of_the_queue(engine):
-    """R23"""
     engine.yard.stop_queue(ANN)
     ref = engine.submit()
     engine.wait_reason(ref, "dispatch_paused")
@@ -163,7 +159,7 @@ def test_a_gate_that_opens(make_engine):
 
 
 def test_an_opening_yard(make_engine):
-    """R42: what waited while no server ran."""
+    """What waited while no server ran."""
     engine = make_engine(opened=False)
     ref = engine.submit()
     assert engine.status(ref) == "pending"
