@@ -14,6 +14,7 @@ class ScriptedMachine:
         self.used: dict[str, int] = {}  # GPU uuid -> MB
         self.on_gpu: dict[str, list[GpuProcess]] = {}
         self.tags: dict[int, int] = {}  # pid -> fingerprint of the attempt it belongs to
+        self.asked = 0  # how often for the processes of a GPU
 
     def machine_id(self) -> str:
         return self._machine_id
@@ -34,6 +35,7 @@ class ScriptedMachine:
         return list(self._gpus)
 
     def processes(self, uuid: str) -> list[GpuProcess]:
+        self.asked += 1
         return list(self.on_gpu.get(uuid, ()))
 
     def used_mb(self, uuid: str) -> int:

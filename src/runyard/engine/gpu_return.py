@@ -85,7 +85,7 @@ class GpuReturn:
             time.sleep(_POLL_S)
         else:
             return
-        before = self._before.pop(attempt.attempt_id, {})
+        before = self._before.get(attempt.attempt_id, {})
         seen = [
             {
                 "index": grant.index,
@@ -96,6 +96,7 @@ class GpuReturn:
         ]
         log.info("GPU memory released: {}", seen)
         later([(attempt.attempt_id, replace(end, receipt={**end.receipt, "gpus": seen}))])
+        self._before.pop(attempt.attempt_id, None)
 
     def _held(self, attempt: Attempt, uuid: str) -> bool:
         processes = self._parts.machine.processes(uuid)
