@@ -209,7 +209,8 @@ class Runtime:
         self._scheduling.wake()
 
     def _not_handed_over(self, placed: Placed) -> None:
-        """A launch failed. If nothing of it can start any more, its end is recorded at once."""
+        """A launch failed. If nothing of it can start any more, its end is recorded at once; else
+        the executor is asked what became of it."""
         attempt = placed.attempt
         executor = self._parts.executors[attempt.executor]
         try:
@@ -219,3 +220,5 @@ class Runtime:
         if refused:
             end = End(None, None, "never_started", "server", self._parts.clock())
             self._news.later_ended([(attempt.attempt_id, end)])
+        else:
+            self._reconciling.wake()
