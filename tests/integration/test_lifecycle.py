@@ -155,6 +155,32 @@ def test_exit_signal_and_missing_things_are_told(yard, tmp_path):
     assert len(yard.attempts(nowhere)) == 1
 
 
+def test_an_output_path_that_cannot_be_made(yard, tmp_path):
+    """R35: failed at once, with the path and the system's own word for it, without a retry."""
+    (tmp_path / "file").touch()
+    wanted = tmp_path / "file" / "output"
+    ref = yard.submit(["true"], output_path=str(wanted), max_retries=3)
+    job = yard.wait(ref, "failed")
+    assert job["reason"]["code"] == "start_failed"
+    assert job["reason"]["params"]["path"] == str(wanted)
+    assert job["reason"]["params"]["message"] == "Not a directory"
+    assert job["retry_count"] == 0
+    [attempt] = yard.attempts(ref)
+    assert (attempt["end"], attempt["exit_code"]) == ("failed", None)
+    said = yard.cli("explain", ref).stdout
+    assert str(wanted) in said
+    assert "Not a directory" in said
+
+
+def test_a_relative_output_path(yard, tmp_path):
+    """R39: below the working directory, as the program sees it."""
+    command = ["sh", "-c", "pwd; echo weights >results/run/model; echo $RUNYARD_OUTPUT_DIR"]
+    ref = yard.submit(command, working_dir=str(tmp_path), output_path="results/run")
+    yard.wait(ref, "completed")
+    assert (tmp_path / "results" / "run" / "model").read_text() == "weights\n"
+    assert yard.logs(ref) == [str(tmp_path), str(tmp_path / "results" / "run")]
+
+
 def test_a_time_limit_ends_the_attempt(yard):
     """timeout_equals_cancel_with_cause, but it is a failure and is told as one."""
     ref = yard.submit(["sleep", "60"], timeout_s=0.3, grace_s=1)

@@ -10,7 +10,8 @@ import pytest
 
 from runyard import data_dir
 from runyard.domain import errors
-from yards import RunningYard, until
+from runyard.stores.opening import open_store
+from yards import RunningYard, keepers_of, until
 
 
 def refused(yard: RunningYard) -> str:
@@ -147,6 +148,39 @@ def test_open_to_others_only_with_keys(make_yard):
     yard.start()
     told = json.loads((yard.data / "server.json").read_text())
     assert told["url"] == f"http://127.0.0.1:{yard.port}"
+
+
+def test_a_server_that_is_refused_starts_nothing(make_yard):
+    """R54: what waits goes on waiting, and no keeper is left."""
+    local = make_yard(max_concurrent=1).start()
+    local.wait(local.submit(["sleep", "600"], grace_s=1), "running")
+    waiting = local.submit(["sh", "-c", "exit 7"])
+    assert local.terminate() == 0
+    until(lambda: not keepers_of(local.data))
+    assert refused(make_yard("--host", "0.0.0.0", data_dir=local.data)).endswith("[keys_required]")
+    assert keepers_of(local.data) == []
+    assert not (local.data / "server.json").exists()
+    assert not (local.data / "attempts" / f"{waiting}.1").exists()
+    store = open_store(f"sqlite:///{local.data}/runyard.db")
+    with store.read() as reader:
+        job = reader.job(waiting)
+        assert (job.status, job.attempt_number) == ("pending", 0)
+    store.close()
+    local.start()
+    local.wait(waiting, "failed")
+
+
+def test_a_server_that_stops_is_no_longer_named(make_yard):
+    """Nobody sends a key to whoever has the port next; a kept job changes nothing about that."""
+    yard = make_yard("--on-shutdown", "keep").start()
+    assert json.loads((yard.data / "server.json").read_text())["pid"] == yard.process.pid
+    ref = yard.submit(["sleep", "600"], grace_s=1)
+    yard.wait(ref, "running")
+    assert yard.terminate() == 0
+    assert not (yard.data / "server.json").exists()
+    yard.start()
+    assert yard.cancel(ref).ok
+    assert (yard.data / "server.json").exists()
 
 
 @pytest.mark.parametrize(
