@@ -29,7 +29,8 @@ def assert_short_ones_told_truly(crowd, restarted_at):
         [attempt] = crowd.yard.attempts(ref)
         assert (attempt["exit_code"], attempt["signal"]) == (code, None)
         ended = seconds(attempt["ended_at"])
-        assert ended < restarted_at
+        # A supervisor may see the end a moment after it; a server needs far longer to be up.
+        assert ended < restarted_at + 0.3
         assert abs(ended - crowd.end_time(code)) < 2
         assert job["completed_at"] == attempt["ended_at"]
 
