@@ -1,4 +1,5 @@
 import pytest
+
 from engine_yard import EngineYard
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from engine_yard import ANN, BOB
 from watched_store import WatchedStore
 
+from engine_yard import ANN, BOB
 from runyard.domain import errors
 from runyard.engine.actor import Actor
 from yards import until

@@ -1,9 +1,9 @@
 """A GPU goes to the next job when the memory of the last one is back, and not before."""
 
 import pytest
-from engine_yard import ANN
 from watched_store import WatchedStore
 
+from engine_yard import ANN
 from runyard.domain import errors
 from runyard.probes.base import GpuProcess
 from scripted_machine import ScriptedMachine

@@ -1,8 +1,8 @@
 """A request repeated with its key is the same request, or is refused with a clear word."""
 
 import pytest
-from engine_yard import ANN, BOB
 
+from engine_yard import ANN, BOB
 from runyard.domain import errors
 from runyard.engine.submitting import Idempotency
 

@@ -6,8 +6,8 @@ import sys
 import time
 
 import pytest
-from engine_yard import EngineYard
 
+from engine_yard import EngineYard
 from runyard.engine.retention import Retention
 from runyard.engine.submitting import Idempotency
 from runyard.executors.local import LocalExecutor

@@ -1,8 +1,9 @@
 """What a retry costs: failures count, what is nobody's fault does not, a person starts anew."""
 
 import pytest
-from engine_yard import ANN
 
+from engine_yard import ANN
+from runyard.domain import events
 from runyard.domain.retrying import MOST_FREE
 from yards import until
 
@@ -47,22 +48,25 @@ def test_failures_are_charged_and_losses_are_free(engine):
     assert [a.number for a in engine.attempts(ref)] == [1, 2, 3, 4]
 
 
-def test_the_first_loss_is_repeated_at_once_whatever_came_before(engine):
-    """R21: the delay of a free retry grows with losses in a row, not with old failures."""
-    ref = engine.running(max_retries=5)
-    for _ in range(3):
-        engine.finish(ref, 1)
-        engine.wait(ref, "retrying")
-        after_the_delay(engine, ref)
-    number = engine.job(ref).attempt_number
-    lose(engine, ref)
-    until(lambda: engine.job(ref).attempt_number == number + 1)
-    engine.wait(ref, "running")
-    lose(engine, ref)
-    engine.wait(ref, "retrying")
-    due = engine.job(ref).not_before
-    assert due - engine.clock() < 2, "the second in a row waits a second"
-    assert counts(engine, ref) == (5, 3)
+def delays(engine, ref):
+    """How long each retry had to wait, in whole seconds."""
+    told = [stored.event for stored in engine.yard.events(ref)]
+    return [int(e.params["delay_s"]) for e in told if e.code == events.JOB_RETRYING]
+
+
+def test_the_delay_of_a_free_retry_grows_with_losses_in_a_row(engine):
+    """R21: not with failures, nor with losses long ago."""
+    ref = engine.running(max_retries=5, retry_delays=[100])
+    for number, lost in enumerate((0, 0, 1, 0, 1, 1, 1, 0), start=1):
+        if lost:
+            lose(engine, ref)
+        else:
+            engine.finish(ref, 1)
+        engine.let_time_pass(lambda n=number: engine.job(ref).attempt_number == n + 1)
+        engine.wait(ref, "running")
+    of_losses = [delay for delay in delays(engine, ref) if delay < 100]
+    assert of_losses == [0, 0, 1, 3]
+    assert counts(engine, ref) == (8, 4)
 
 
 def test_a_retry_by_a_person_starts_anew(engine):
@@ -81,6 +85,7 @@ def test_a_retry_by_a_person_starts_anew(engine):
     until(lambda: engine.job(ref).attempt_number == 4)
     engine.wait(ref, "running")
     assert counts(engine, ref) == (3, 0)
+    assert delays(engine, ref)[-1] == 0
     engine.finish(ref, 1)
     engine.wait(ref, "retrying")
     assert counts(engine, ref) == (4, 1)

@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from engine_yard import ANN
 
+from engine_yard import ANN
 from runyard.domain.job import Priority
 from runyard.domain.resources import Load
 from yards import until

@@ -1,8 +1,8 @@
 """Whatever may let a job start lets it start at once. There is no tick in these tests."""
 
 import pytest
-from engine_yard import ANN
 
+from engine_yard import ANN
 from runyard.domain.job import Priority
 from runyard.domain.resources import Load
 from scripted_machine import ScriptedMachine
