@@ -76,8 +76,11 @@ class Reconciler:
         running = never = 0
         sightings = self._inspect(attempts)
         for attempt in attempts:
-            seen = sightings[attempt.attempt_id]
-            if seen.sight is Sight.ENDED and seen.end is not None:
+            seen = sightings.get(attempt.attempt_id)
+            if seen is None:
+                log = story.of(jobs[attempt.job_id].ref, attempt.attempt_id)
+                log.error("there is no {} executor here to ask about it", attempt.executor)
+            elif seen.sight is Sight.ENDED and seen.end is not None:
                 ends.append((attempt.attempt_id, seen.end))
             elif seen.sight is Sight.ABSENT:
                 if now - attempt.created_at >= patience_s and self._refuse(attempt):

@@ -119,8 +119,12 @@ class Runtime:
         if patience_s is None:
             patience_s = max((job.spec.grace_s for job in jobs), default=0.0) + _SHUTDOWN_SLACK_S
         deadline = time.monotonic() + patience_s
+        forced: set[int] = set()
         while jobs and time.monotonic() < deadline:
-            self._stop(jobs, force())
+            by_force = force()
+            if by_force and not forced:
+                deadline = min(deadline, time.monotonic() + _SHUTDOWN_SLACK_S)
+            self._stop(jobs, by_force, forced)
             time.sleep(_SHUTDOWN_LOOK_S)
             # Again from the start: a placement may have been under way.
             jobs = self._own_jobs()
@@ -128,11 +132,15 @@ class Runtime:
             story.of().critical("{} jobs could not be ended; they stay adoptable", len(jobs))
         return not jobs
 
-    def _stop(self, jobs: list[Job], force: bool) -> None:
+    def _stop(self, jobs: list[Job], force: bool, forced: set[int]) -> None:
+        """Each job is asked once, and once more by force."""
         for job in jobs:
-            if force or job.status is not JobStatus.CANCELLING:
-                with contextlib.suppress(errors.AlreadyEnded):
-                    self._commands.cancel(job.ref, SYSTEM, force=force, cause=SHUTDOWN)
+            if job.status is JobStatus.CANCELLING and (not force or job.id in forced):
+                continue
+            if force:
+                forced.add(job.id)
+            with contextlib.suppress(errors.AlreadyEnded):
+                self._commands.cancel(job.ref, SYSTEM, force=force, cause=SHUTDOWN)
 
     def live_count(self) -> int:
         with self._parts.store.read() as reader:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from watched_store import WatchedStore
 
-from runyard.domain import errors
+from runyard.domain import errors, events
 from yards import until
 
 
@@ -100,14 +100,28 @@ def test_force_leaves_no_grace(engine):
     stops = lambda: engine.executor.stops.get(f"{ref}.1", [])  # noqa: E731
 
     def force():
-        engine.executor.stubborn = len(stops()) < 2
-        return len(stops()) > 0
+        engine.executor.stubborn = not stops()
+        return bool(stops())
 
     assert end_all(engine, force=force) is True
-    assert [stop.grace_s for stop in stops()[:2]] == [600, 0]
-    numbers = [stop.seq for stop in stops()]
-    assert numbers == sorted(set(numbers)), "each request is newer than the one before"
+    assert [(stop.seq, stop.grace_s) for stop in stops()] == [(1, 600), (2, 0)]
     assert engine.status(ref) == "cancelled"
+
+
+def test_each_job_is_asked_once_and_once_more_by_force(engine):
+    """R51: however often the server looks while something does not die."""
+    ref = engine.running(grace_s=600)
+    engine.executor.stubborn = True
+    looks = []
+
+    def force():
+        looks.append(True)
+        return len(looks) > 3
+
+    assert end_all(engine, force=force, patience_s=0.6) is False
+    assert len(looks) > 4
+    assert [stop.grace_s for stop in engine.executor.stops[f"{ref}.1"]] == [600, 0]
+    assert engine.events(ref)[-2:] == [events.JOB_CANCELLING, events.JOB_FORCE_KILLED]
 
 
 def test_a_job_that_ends_by_itself_meanwhile_keeps_its_end(engine):

@@ -107,6 +107,20 @@ def test_what_went_on_is_adopted(engine):
     assert [len(engine.attempts(ref)) for ref in (runs, ended)] == [1, 1]
 
 
+def test_an_executor_that_is_no_longer_set_up(engine):
+    """R42: what it ran is left as it is, and keeps nobody from starting the server."""
+    ref = engine.running()
+    engine.executor.name = "elsewhere"
+    engine.restart()
+    other = engine.running()
+    assert engine.attempts(other)[0].executor == "elsewhere"
+    assert engine.status(ref) == "running"
+    engine.executor.name = "local"
+    engine.restart()
+    engine.executor.finish(f"{ref}.1", 0)
+    engine.wait(ref, "completed")
+
+
 def test_several_nodes_of_one_name(make_engine):
     """Drain by name is refused and tells the ids, by which it works."""
     engine = make_engine(node_name="gpu-box")
