@@ -45,14 +45,14 @@ run: $(RUN_READY)
 
 # Exit status 5 of pytest means that the selection is empty, which is no failure here.
 test: $(TEST_READY)
-	$(PYTEST) -m "not slow and not serial and not gpu" -n $(JOBS) --dist loadgroup --outcomes $(OUTCOMES)/test.json
-	$(PYTEST) -m "serial and not slow and not gpu" --outcomes $(OUTCOMES)/test-serial.json || test $$? -eq 5
+	$(PYTEST) -m "not slow and not serial and not gpu" -n $(JOBS) --dist loadgroup --outcomes=$(OUTCOMES)/test.json
+	$(PYTEST) -m "serial and not slow and not gpu" --outcomes=$(OUTCOMES)/test-serial.json || test $$? -eq 5
 
 test-slow: $(TEST_READY)
-	$(PYTEST) -m slow --outcomes $(OUTCOMES)/test-slow.json || test $$? -eq 5
+	$(PYTEST) -m slow --outcomes=$(OUTCOMES)/test-slow.json || test $$? -eq 5
 
 test-gpu: $(TEST_READY)
-	$(PYTEST) -m gpu --outcomes $(OUTCOMES)/test-gpu.json
+	$(PYTEST) -m gpu --outcomes=$(OUTCOMES)/test-gpu.json
 
 check: $(TEST_READY)
 	$(BIN)/ruff format --check --quiet .
