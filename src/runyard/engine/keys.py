@@ -21,6 +21,7 @@ _SHOWN = 10
 _CACHE_S = 5.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _LOCAL_NAME = "local"
+_TRIES = 10
 
 
 def digest_of(secret: str) -> str:
@@ -105,10 +106,18 @@ class Keys:
             secret = ""
         if secret and (actor := self.authenticate(secret)) and actor.role == "admin":
             return secret
-        name = self._free_local_name()
-        _, secret = self.create(name, "admin", local=True)
+        secret = self._create_local()
         _write_private(path, secret + "\n")
         return secret
+
+    def _create_local(self) -> str:
+        """Servers of one database that start at the same moment may want the same name."""
+        for _ in range(_TRIES):
+            try:
+                return self.create(self._free_local_name(), "admin", local=True)[1]
+            except errors.Conflict:
+                continue
+        return self.create(self._free_local_name(), "admin", local=True)[1]
 
     def _free_local_name(self) -> str:
         taken = {key.name for key in self.all()}
