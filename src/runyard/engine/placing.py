@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from runyard.domain import events, reasons, states
 from runyard.domain.events import Event
-from runyard.domain.job import Attempt
+from runyard.domain.job import Attempt, Job
 from runyard.domain.reasons import Reason
 from runyard.domain.scheduling import placement
 from runyard.domain.scheduling.gates import Gates, update_gates
@@ -44,8 +44,11 @@ class Placer:
         # The last pass stopped at its limit: another should follow at once.
         self.unfinished = False
 
-    def place(self, tx: Transaction, now: float) -> list[Placed]:
-        """Place what fits on this node now, and write why the rest waits where that changed."""
+    def place(self, tx: Transaction, now: float, fresh: Sequence[Job] = ()) -> list[Placed]:
+        """Place what fits on this node now, and write why the rest waits where that changed.
+
+        `fresh` are jobs this very transaction has stored: they need not be read again.
+        """
         shapes = tx.waiting_shapes()
         if not shapes:
             self.full = False
@@ -54,7 +57,11 @@ class Placer:
         decision = placement.decide(view)
         self._reservations = decision.reservations
         executors = view.machines[0].executors
-        placed = [self._apply(tx, chosen, executors, now) for chosen in decision.placements]
+        known = {job.id: job for job in fresh}
+        placed = [
+            self._apply(tx, chosen, known.get(chosen.job_id), executors, now)
+            for chosen in decision.placements
+        ]
         waits = self._waits(tx, view, decision.waits)
         for shape in shapes:
             # None where nobody of the shape waits any more: the next one starts without a reason.
@@ -124,9 +131,14 @@ class Placer:
         )
 
     def _apply(
-        self, tx: Transaction, chosen: Placement, executors: tuple[str, ...], now: float
+        self,
+        tx: Transaction,
+        chosen: Placement,
+        known: Job | None,
+        executors: tuple[str, ...],
+        now: float,
     ) -> Placed:
-        job = tx.job(chosen.job_id)
+        job = known or tx.job(chosen.job_id)
         assert job is not None  # the placement was decided in this very transaction
         number = job.attempt_number + 1
         machine = self._parts.machine

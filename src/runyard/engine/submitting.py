@@ -88,7 +88,7 @@ class Submitter:
             if self._parts.store.shared:
                 return _Stored(jobs, [], fresh=True, wake=True)
             if not self._placer.full:
-                placed = self._placer.place(tx, now)
+                placed = self._placer.place(tx, now, jobs)
                 told = _with_reasons(tx, jobs, placed)
                 return _Stored(told, placed, fresh=True, wake=self._placer.unfinished)
             # Nothing can start now; a pass is worth its cost only where a reason is missing.
