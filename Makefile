@@ -45,8 +45,8 @@ run: $(RUN_READY)
 
 # Exit status 5 of pytest means that the selection is empty, which is no failure here.
 test: $(TEST_READY)
-	$(PYTEST) -m "not slow and not serial and not gpu" -n $(JOBS) --dist loadgroup --outcomes=$(OUTCOMES)/test.json
 	$(PYTEST) -m "serial and not slow and not gpu" --outcomes=$(OUTCOMES)/test-serial.json || test $$? -eq 5
+	$(PYTEST) -m "not slow and not serial and not gpu" -n $(JOBS) --dist loadgroup --outcomes=$(OUTCOMES)/test.json
 
 test-slow: $(TEST_READY)
 	$(PYTEST) -m slow --outcomes=$(OUTCOMES)/test-slow.json || test $$? -eq 5
