@@ -137,6 +137,15 @@ def test_explain_for_waiting_and_ended(server, cli):
         assert words in out
 
 
+def test_explain_a_running_job_says_how_long_it_runs(server, cli):
+    running = {"job_id": "job-abc123", "status": "running", "started_at": time.time() - 5}
+    server.on("GET", "/jobs/7", running)
+    server.on("GET", "/jobs/7/explain", {"log_tail": []})
+    out = cli("explain", "7")[1]
+    assert "running for" in out
+    assert "waiting for" not in out
+
+
 def test_queue(server, cli):
     gate = {"name": "cpu", "value": 97.0, "limit": 90.0, "closed": True}
     status = {

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     job = client.get(args.job)
     print(tables.bold(f"{job['job_id']}  {formatting.clean(str(job.get('name') or ''))}"))
-    tables.print_card(_ended(job) if job.get("status") in ENDED else _waiting(job))
+    tables.print_card(_ended(job) if job.get("status") in ENDED else _unfinished(job))
     lines = told.get("log_tail") or []
     if lines:
         print()
@@ -34,8 +34,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _waiting(job: dict[str, Any]) -> list[tuple[str, str]]:
+def _unfinished(job: dict[str, Any]) -> list[tuple[str, str]]:
     wait = job.get("wait") or {}
+    since = ("waiting for", formatting.age(job.get("queued_at") or job.get("submitted_at")))
+    if not wait and job.get("started_at"):
+        since = ("running for", formatting.age(job.get("started_at")))
     return [
         ("status", wording.status(str(job.get("status")))),
         ("why", job_rows.why(job)),
@@ -44,7 +47,7 @@ def _waiting(job: dict[str, Any]) -> list[tuple[str, str]]:
         ("place", str(wait.get("position") or "")),
         ("start", estimate_text(wait)),
         ("behind", ", ".join(map(str, wait.get("blockers") or ()))),
-        ("waiting for", formatting.age(job.get("queued_at") or job.get("submitted_at"))),
+        since,
     ]
 
 
