@@ -10,6 +10,7 @@ import pytest
 
 from runyard import data_dir
 from runyard.domain import errors
+from runyard.stores import schema
 from runyard.stores.opening import open_store
 from yards import RunningYard, keepers_of, until
 
@@ -64,7 +65,7 @@ def test_a_newer_schema_is_left_alone(make_yard):
     assert "9999" in line
     assert dump(database) == before
     with sqlite3.connect(database) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+        connection.execute("UPDATE alembic_version SET version_num = ?", (schema.HEAD,))
     connection.close()
     assert yard.start().status(ref) == "completed"
 

@@ -8,7 +8,7 @@ from typing import Any
 from runyard.api.json_body import iso
 from runyard.domain import secrets
 from runyard.domain.events import StoredEvent
-from runyard.domain.job import Attempt, Job, JobSpec
+from runyard.domain.job import Attempt, Job, JobSpec, Service
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import Request
 from runyard.engine.views import JobView, QueueStatus, Wait
@@ -72,6 +72,12 @@ def _spec(spec: JobSpec) -> dict[str, Any]:
         "timeout_s": spec.timeout_s,
         "grace_s": spec.grace_s,
         "array": _array(spec),
+        "services": [_service(service) for service in spec.services],
+        "lease_s": spec.lease.length_s if spec.lease else None,
+        "on_lease_lost": spec.lease.on_lost if spec.lease else None,
+        "prefetch": list(spec.prefetch),
+        "tty": spec.tty,
+        "isolation": spec.isolation,
         **{name: _kept(name, spec.extra.get(name)) for name in KEPT_FIELDS},
     }
 
@@ -81,6 +87,18 @@ def _array(spec: JobSpec) -> dict[str, Any] | None:
     if place is None:
         return None
     return {"array_id": place.array_id, "index": place.index, "limit": place.limit}
+
+
+def _service(service: Service) -> dict[str, Any]:
+    return {
+        "name": service.name,
+        "command": service.command,
+        "port": service.port or "auto",
+        "health": service.health,
+        "ready_timeout_s": service.ready_timeout_s,
+        "restart": service.restart,
+        "env_vars": secrets.mask(service.env_vars),
+    }
 
 
 def _kept(name: str, value: Any) -> Any:

@@ -49,6 +49,27 @@ class ArrayPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class Service:
+    """A helper that runs beside a job: started before it, ended with it."""
+
+    name: str
+    command: str | tuple[str, ...]
+    port: int | None = None  # None: one from the pool
+    health: str = "tcp"  # a path to GET, or "tcp"
+    ready_timeout_s: float = 60.0
+    restart: Literal["never", "on-failure"] = "never"
+    env_vars: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTerms:
+    """The client must renew within `length_s`, or the job is cancelled (or kept)."""
+
+    length_s: float
+    on_lost: Literal["cancel", "keep"] = "cancel"
+
+
+@dataclass(frozen=True, slots=True)
 class JobSpec:
     """What a person asked for, validated, defaults filled in. Never changes after submit
     (priority, which can be changed, is kept on the job)."""
@@ -73,6 +94,11 @@ class JobSpec:
     timeout_s: float | None = None
     grace_s: float = 40.0
     array: ArrayPlace | None = None
+    services: tuple[Service, ...] = ()
+    lease: LeaseTerms | None = None
+    prefetch: tuple[str, ...] = ()  # addresses that must be here before it starts
+    tty: bool = False
+    isolation: Literal["none", "strict"] = "none"
     customer_id: int = 1
     workspace_id: int = 1
     extra: Mapping[str, Any] = field(default_factory=dict)  # fields of later releases, as sent

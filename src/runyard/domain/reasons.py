@@ -29,6 +29,7 @@ EXECUTOR_UNAVAILABLE = "executor_unavailable"  # params: executor
 RESERVED = "reserved"  # params: job: a longer-waiting job has first call on what is free
 NODE_DRAINED = "node_drained"
 NO_NODE = "no_node"
+PREPARING = "preparing"  # params: stage, done_bytes, total_bytes: not ready to be placed yet
 QUEUED = "queued"  # accepted, no pass has looked at it yet
 
 # Ended or ending
@@ -36,6 +37,14 @@ USER_CANCELLED = "user_cancelled"  # params: by
 SHUTDOWN = "shutdown"
 DEPENDENCY_FAILED = "dependency_failed"  # params: job, status
 NODE_UNREACHABLE = "node_unreachable"
+LEASE_LOST = "lease_lost"  # params: lease_s: its client did not renew the lease
+# What a cancelling job waits for; params of each: by, cause (who asked and why)
+WAITING_FOR_STEP = "waiting_for_step"  # params: until, grace_s: it has been asked to end
+WAITING_FOR_PROCESSES = "waiting_for_processes"  # the grace is over, the rest is being killed
+WAITING_FOR_GPU_MEMORY = "waiting_for_gpu_memory"  # params: gpus: processes gone, memory not back
+WAITING_FOR_PREPARATION = "waiting_for_preparation"  # params: stage: a download or check ends
+PREPARATION_FAILED = "preparation_failed"  # params: stage, code, and what the code needs
+SERVICE_FAILED = "service_failed"  # params: service, exit_code, signal, code: a helper of the job
 STOPPING = "stopping"  # params: cause
 EXIT_CODE = "exit_code"  # params: code
 SIGNAL = "signal"  # params: signal, name

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from runyard.domain.events import Event, StoredEvent
-from runyard.domain.job import ArrayPlace, Attempt, Job, JobSpec, JobType, NewJob, Priority
+from runyard.domain.job import (
+    ArrayPlace,
+    Attempt,
+    Job,
+    JobSpec,
+    JobType,
+    LeaseTerms,
+    NewJob,
+    Priority,
+    Service,
+)
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import GpuGrant, Request
 from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
@@ -48,6 +59,16 @@ def _spec_rest(spec: JobSpec) -> dict[str, Any]:
         rest["retry_delays"] = spec.retry_delays
     if spec.array is not None:
         rest["array_limit"] = spec.array.limit
+    if spec.services:
+        rest["services"] = [asdict(service) for service in spec.services]
+    if spec.lease is not None:
+        rest["lease"] = asdict(spec.lease)
+    if spec.prefetch:
+        rest["prefetch"] = spec.prefetch
+    if spec.tty:
+        rest["tty"] = True
+    if spec.isolation != "none":
+        rest["isolation"] = spec.isolation
     for name in ("base_env", "params", "labels", "extra"):
         value = getattr(spec, name)
         if value:
@@ -109,7 +130,7 @@ def spec_from(row: Any) -> JobSpec:
     array = None
     if row.array_id is not None:
         array = ArrayPlace(row.array_id, row.array_index, rest.get("array_limit", 0))
-    delays = rest.get("retry_delays")
+    delays, lease = rest.get("retry_delays"), rest.get("lease")
     return JobSpec(
         name=row.name,
         command=tuple(json_text.decode(command)) if rest.get("argv") else command,
@@ -137,10 +158,20 @@ def spec_from(row: Any) -> JobSpec:
         timeout_s=row.timeout_s,
         grace_s=rest["grace_s"],
         array=array,
+        services=tuple(_service_from(kept) for kept in rest.get("services", ())),
+        lease=None if lease is None else LeaseTerms(**lease),
+        prefetch=tuple(rest.get("prefetch", ())),
+        tty=rest.get("tty", False),
+        isolation=rest.get("isolation", "none"),
         customer_id=row.customer_id,
         workspace_id=row.workspace_id,
         extra=rest.get("extra", {}),
     )
+
+
+def _service_from(kept: dict[str, Any]) -> Service:
+    command = kept["command"]
+    return Service(**{**kept, "command": command if isinstance(command, str) else tuple(command)})
 
 
 def job_from(row: Any) -> Job:

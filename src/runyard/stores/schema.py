@@ -16,7 +16,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from runyard.domain import errors
 from runyard.stores.tables import metadata
 
-KNOWN_REVISIONS = ("0001",)  # oldest first; the last is what this release writes
+KNOWN_REVISIONS = ("0001", "0002")  # oldest first; the last is what this release writes
 HEAD = KNOWN_REVISIONS[-1]
 
 FIND_REVISION = "SELECT version_num FROM alembic_version"

@@ -215,6 +215,73 @@ grants = Table(
     ),
 )
 
+# A lease that a client holds on its job; gone once the job has ended or the lease was lost.
+leases = Table(
+    "leases",
+    metadata,
+    Column(
+        "job_id", Identity, ForeignKey("training_jobs.id", ondelete="CASCADE"), primary_key=True
+    ),
+    Column("expires_at", Moment, nullable=False, index=True),
+)
+
+# Preflight and prefetch of a job, before it holds anything; the id is the job's with `.p1`.
+preparations = Table(
+    "preparations",
+    metadata,
+    Column("preparation_id", Text, primary_key=True),
+    Column("job_id", Identity, ForeignKey("training_jobs.id", ondelete="CASCADE"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("status", Text, nullable=False),  # as of an attempt
+    Column("stage", Text, nullable=False),  # preflight, prefetch
+    Column("node_id", Text, nullable=False),
+    Column("machine_id", Text, nullable=False),
+    Column("boot_id", Text, nullable=False),
+    Column("tag", BigInteger, nullable=False),
+    Column("stop_seq", Integer, nullable=False),
+    Column("exit_code", BigInteger),
+    Column("signal", Integer),
+    Column("cause", Text),
+    Column("outcome", Json),  # what it found or fetched, or why it failed
+    Column("receipt", Json),
+    Column("created_at", Moment, nullable=False),
+    Column("started_at", Moment),
+    Column("ended_at", Moment),
+    UniqueConstraint("job_id", "number"),
+    _only("ix_preparations_live", "node_id", where="status <> 'ended'"),
+)
+
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("key", Text, nullable=False),  # the same trouble has the same key: one open alert each
+    Column("level", Text, nullable=False),  # warning, error, critical
+    Column("code", Text, nullable=False),
+    Column("params", Json, nullable=False),
+    Column("job_id", Identity, ForeignKey("training_jobs.id", ondelete="CASCADE")),
+    Column("attempt_id", Text),
+    Column("node_id", Text),
+    Column("status", Text, nullable=False),  # open, acknowledged, closed
+    Column("times", Integer, nullable=False),  # how often it was found while open
+    Column("opened_at", Moment, nullable=False),
+    Column("seen_at", Moment, nullable=False),  # when it was last found
+    Column("closed_at", Moment),
+    Column("acknowledged_by", Text),
+    Column("evidence", Json, nullable=False),
+    Column("actions_taken", Json, nullable=False),
+    Index("ix_alerts_job_id", "job_id", "id"),
+    Index("ix_alerts_status", "status", "id"),
+    Index(
+        "uq_alerts_key_not_closed",
+        "key",
+        unique=True,
+        sqlite_where=text("status <> 'closed'"),
+        postgresql_where=text("status <> 'closed'"),
+    ),
+    sqlite_autoincrement=True,
+)
+
 events = Table(
     "events",
     metadata,

@@ -146,16 +146,16 @@ class JobAnswer(BaseModel):
     timeout_s: float | None
     grace_s: float
     array: dict[str, Any] | None
-    prefetch: list[str] | None
+    prefetch: list[str]
     checkpoint: dict[str, Any] | None
-    services: list[dict[str, Any]] | None
+    services: list[dict[str, Any]]
     notify: list[dict[str, Any]] | None
     recovery: dict[str, Any] | None
     lease_s: float | None
     on_lease_lost: str | None
     distributed: dict[str, Any] | None
-    tty: bool | None
-    isolation: Any | None
+    tty: bool
+    isolation: str
 
 
 class CancelAnswer(BaseModel):

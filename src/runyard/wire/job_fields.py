@@ -216,6 +216,22 @@ def ports(value: Any) -> int | tuple[str, ...]:
     return tuple(value)
 
 
+def service_name(value: Any) -> str:
+    if not isinstance(value, str) or not _PORT_NAME.fullmatch(value):
+        refuse("bad_name", f"{value!r} is not a name for a service")
+    return value
+
+
+def health(value: Any) -> str:
+    """`tcp`, or a path that answers 2xx or 3xx once the service is ready."""
+    text = _one_line(value, MAX_NAME)
+    if text.lower() == "tcp":
+        return "tcp"
+    if not text.startswith("/") or " " in text:
+        refuse("bad_value", 'must be "tcp" or a path such as /health')
+    return text
+
+
 def depends_on(value: Any) -> tuple[tuple[str, Literal["success", "end"]], ...]:
     entries = value if isinstance(value, list | tuple) else [value]
     if len(entries) > MAX_DEPENDENCIES:

@@ -67,6 +67,9 @@ KeptObject = Annotated[dict[str, Any], *_typed(job_fields.kept_object, _OBJECT)]
 KeptObjects = Annotated[list[dict[str, Any]], *_typed(job_fields.kept_objects, _OBJECTS)]
 Kept = Annotated[Any, PlainValidator(job_fields.kept), WithJsonSchema({})]
 
+ServiceName = Annotated[str, *_typed(job_fields.service_name, _TEXT)]
+Health = Annotated[str, *_typed(job_fields.health, _TEXT)]
+
 Lowered = BeforeValidator(job_fields.lowered)
 NotBool = BeforeValidator(job_fields.not_bool)
 Whole = Annotated[int, NotBool]
@@ -85,4 +88,5 @@ GpuCount = Annotated[
 ]
 Delay = Annotated[float, NotBool, Field(ge=0, le=10**7, allow_inf_nan=False)]
 Grace = Annotated[float, NotBool, Field(ge=0, le=86400, allow_inf_nan=False)]
+PortNumber = Annotated[int, NotBool, Field(ge=1, le=65535)]
 DatasetId = Annotated[int, NotBool, Field(ge=0, le=2**53)]

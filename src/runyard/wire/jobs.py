@@ -12,20 +12,9 @@ from runyard.wire import job_fields, refusals
 from runyard.wire import job_types as types
 
 # Kept with the job as they were sent, for releases that can do what they ask for.
-KEPT_FIELDS = (
-    "prefetch",
-    "checkpoint",
-    "services",
-    "notify",
-    "recovery",
-    "lease_s",
-    "on_lease_lost",
-    "distributed",
-    "tty",
-    "isolation",
-)
+KEPT_FIELDS = ("checkpoint", "notify", "recovery", "distributed")
 # What a job would miss if nobody told the person that this release does not act on it.
-NOT_YET_HONOURED = tuple(name for name in KEPT_FIELDS if name not in ("on_lease_lost",))
+NOT_YET_HONOURED = KEPT_FIELDS
 
 
 class ArrayElement(BaseModel):
@@ -36,6 +25,31 @@ class ArrayElement(BaseModel):
     array_id: types.ShortText
     index: Annotated[int, types.NotBool, Field(ge=0, le=10_000_000)]
     limit: Annotated[int, types.NotBool, Field(ge=0, le=1_000_000)] = 0
+
+
+class JobService(BaseModel):
+    """A helper that runs beside the job, such as a reward server."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: types.ServiceName
+    command: types.Command
+    port: Annotated[Literal["auto"] | types.PortNumber, types.Lowered] = "auto"
+    health: types.Health = "tcp"
+    ready_timeout_s: types.Seconds = 60.0
+    restart: Annotated[Literal["never", "on-failure"], types.Lowered] = "never"
+    env_vars: types.EnvVars | None = None
+
+    def to_service(self) -> job.Service:
+        return job.Service(
+            name=self.name,
+            command=self.command,
+            port=None if self.port == "auto" else self.port,
+            health=self.health,
+            ready_timeout_s=self.ready_timeout_s,
+            restart=self.restart,
+            env_vars=self.env_vars or {},
+        )
 
 
 class JobSubmission(BaseModel):
@@ -73,14 +87,14 @@ class JobSubmission(BaseModel):
     array: ArrayElement | None = None
     prefetch: types.Prefetch | None = None
     checkpoint: types.KeptObject | None = None
-    services: types.KeptObjects | None = None
+    services: Annotated[list[JobService], Field(max_length=20)] | None = None
     notify: types.KeptObjects | None = None
     recovery: types.KeptObject | None = None
     lease_s: types.Seconds | None = None
     on_lease_lost: Literal["cancel", "keep"] | None = None
     distributed: types.KeptObject | None = None
     tty: bool | None = None
-    isolation: types.Kept | None = None
+    isolation: Annotated[Literal["none", "strict"], types.Lowered] | None = None
 
     def to_submission(self) -> job.Submission:
         ports = self.ports if self.ports is not None else 0
@@ -122,12 +136,22 @@ class JobSubmission(BaseModel):
             labels=self.labels or {},
             timeout_s=self.timeout_s,
             array=place,
+            services=tuple(service.to_service() for service in self.services or ()),
+            lease=self._lease(),
+            prefetch=tuple(self.prefetch or ()),
+            tty=bool(self.tty),
+            isolation=self.isolation or "none",
             extra={
                 name: value
                 for name in KEPT_FIELDS
                 if (value := getattr(self, name)) not in (None, [], {})
             },
         )
+
+    def _lease(self) -> job.LeaseTerms | None:
+        if self.lease_s is None:
+            return None
+        return job.LeaseTerms(self.lease_s, self.on_lease_lost or "cancel")
 
     def warnings(self) -> list[dict[str, Any]]:
         """What was accepted and kept, but changes nothing in this release."""

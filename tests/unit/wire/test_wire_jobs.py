@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runyard.domain import errors
-from runyard.domain.job import ArrayPlace, Priority
+from runyard.domain.job import ArrayPlace, LeaseTerms, Priority, Service
 from runyard.wire import requests
 from runyard.wire.jobs import FIELDS, KEPT_FIELDS, JobSubmission, read_job
 
@@ -218,27 +218,41 @@ def test_an_image_and_an_array_and_labels():
 
 def test_fields_of_later_releases_are_kept_and_named_in_a_warning():
     asked = {
-        "prefetch": ["hf://org/model"],
         "checkpoint": {"dir": "ckpt"},
-        "services": [{"name": "a", "command": "x"}],
         "notify": [{"type": "webhook", "url": "http://x"}],
         "recovery": {"gpu_oom": {"retries": 2}},
-        "lease_s": 60,
-        "on_lease_lost": "keep",
         "distributed": {"nodes": 2},
-        "tty": True,
-        "isolation": "none",
     }
     made = read_job({"command": "x", **asked})
     assert made.to_submission().spec.extra == asked
     assert set(asked) == set(KEPT_FIELDS)
     warned = {one["params"]["field"] for one in made.warnings()}
-    assert warned == set(asked) - {"on_lease_lost"}
+    assert warned == set(asked)
     assert {one["code"] for one in made.warnings()} == {"not_yet_honoured"}
-    assert refused(services="x") == [("services", "wrong_type")]
-    assert refused(prefetch=[1]) == [("prefetch", "wrong_type")]
     assert refused(checkpoint={"dir": "\0"}) == [("checkpoint", "nul_character")]
+
+
+def test_services_lease_prefetch_terminal_and_isolation():
+    made = submission(
+        services=[{"name": "reward", "command": ["serve"], "health": "/ok", "port": "auto"}],
+        lease_s=60,
+        on_lease_lost="keep",
+        prefetch=["hf://org/model"],
+        tty=True,
+        isolation="strict",
+    )
+    assert made.spec.services == (Service("reward", ("serve",), health="/ok"),)
+    assert made.spec.lease == LeaseTerms(60, "keep")
+    assert made.spec.prefetch == ("hf://org/model",)
+    assert made.spec.tty
+    assert made.spec.isolation == "strict"
+    assert refused(services="x")
+    assert refused(services=[{"name": "a b", "command": "x"}]) == [
+        ("services[0].name", "bad_name")
+    ]
+    assert refused(prefetch=[1]) == [("prefetch", "wrong_type")]
     assert refused(on_lease_lost="panic") == [("on_lease_lost", "bad_value")]
+    assert refused(isolation="total") == [("isolation", "bad_value")]
 
 
 def test_a_plain_job_has_no_warnings():
