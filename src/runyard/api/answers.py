@@ -72,7 +72,10 @@ def _spec(spec: JobSpec) -> dict[str, Any]:
         "timeout_s": spec.timeout_s,
         "grace_s": spec.grace_s,
         "array": _array(spec),
-        "services": [_service(service) for service in spec.services],
+        "services": [
+            *(_service(service) for service in spec.services),
+            *({"name": name, "url": url} for name, url in spec.service_urls.items()),
+        ],
         "lease_s": spec.lease.length_s if spec.lease else None,
         "on_lease_lost": spec.lease.on_lost if spec.lease else None,
         "prefetch": list(spec.prefetch),

@@ -95,6 +95,7 @@ class JobSpec:
     grace_s: float = 40.0
     array: ArrayPlace | None = None
     services: tuple[Service, ...] = ()
+    service_urls: Mapping[str, str] = field(default_factory=dict)  # run by the client, not by us
     lease: LeaseTerms | None = None
     prefetch: tuple[str, ...] = ()  # addresses that must be here before it starts
     tty: bool = False

@@ -13,6 +13,8 @@ from runyard.domain.job import JobSpec
 
 FROM_CLI = ("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH")
 
+MARKER = "RUNYARD_ATTEMPT_ID"  # by it a process is known to belong to an attempt
+
 # Names inside the run dir
 METRICS_FILE = "metrics.jsonl"
 STOP_FILE = "should_stop"
@@ -40,6 +42,7 @@ class Facts:
     params: Mapping[str, Any] = field(default_factory=dict)
     gpu_uuids: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
+    prefetch_dir: str | None = None
     batch_scale: str = "1"
 
 
@@ -81,7 +84,7 @@ def _own(facts: Facts) -> dict[str, str]:
     own = {
         "RUNYARD_JOB_ID": facts.job_ref,
         "RUNYARD_ATTEMPT": str(facts.attempt_number),
-        "RUNYARD_ATTEMPT_ID": facts.attempt_id,
+        MARKER: facts.attempt_id,
         "RUNYARD_RUN_DIR": facts.run_dir,
         "RUNYARD_OUTPUT_DIR": facts.output_dir,
         "RUNYARD_CHECKPOINT_DIR": facts.checkpoint_dir,
@@ -91,6 +94,8 @@ def _own(facts: Facts) -> dict[str, str]:
         "RUNYARD_PARAMS": json.dumps(dict(facts.params), ensure_ascii=False),
         "CUDA_VISIBLE_DEVICES": ",".join(facts.gpu_uuids),
     }
+    if facts.prefetch_dir:
+        own["RUNYARD_PREFETCH_DIR"] = facts.prefetch_dir
     if facts.resume_from:
         own[_RESUME_FROM] = facts.resume_from
     for name, value in facts.params.items():
@@ -99,6 +104,9 @@ def _own(facts: Facts) -> dict[str, str]:
         own[f"RUNYARD_PORT_{index}"] = str(port)
     for name, port in zip(facts.spec.port_names, facts.ports, strict=False):
         own[f"RUNYARD_PORT_{variable_name(name)}"] = str(port)
+    for name, url in facts.spec.service_urls.items():
+        own[f"RUNYARD_SERVICE_{variable_name(name)}_URL"] = url
+        own[f"RUNYARD_PORT_{variable_name(name)}"] = url.rpartition(":")[2]
     if facts.spec.array is not None:
         own["RUNYARD_ARRAY_ID"] = facts.spec.array.array_id
         own["RUNYARD_ARRAY_INDEX"] = str(facts.spec.array.index)

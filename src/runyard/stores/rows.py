@@ -69,7 +69,7 @@ def _spec_rest(spec: JobSpec) -> dict[str, Any]:
         rest["tty"] = True
     if spec.isolation != "none":
         rest["isolation"] = spec.isolation
-    for name in ("base_env", "params", "labels", "extra"):
+    for name in ("base_env", "params", "labels", "service_urls", "extra"):
         value = getattr(spec, name)
         if value:
             rest[name] = dict(value)
@@ -159,6 +159,7 @@ def spec_from(row: Any) -> JobSpec:
         grace_s=rest["grace_s"],
         array=array,
         services=tuple(_service_from(kept) for kept in rest.get("services", ())),
+        service_urls=rest.get("service_urls", {}),
         lease=None if lease is None else LeaseTerms(**lease),
         prefetch=tuple(rest.get("prefetch", ())),
         tty=rest.get("tty", False),

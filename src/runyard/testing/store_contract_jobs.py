@@ -47,6 +47,7 @@ EVERY_FIELD: dict[str, Any] = {
     "timeout_s": 0.25,
     "grace_s": 0.0,
     "array": ArrayPlace("array-1", 0, 4),
+    "service_urls": {"reward": "http://127.0.0.1:8001"},
     "extra": {"services": [{"name": "db", "port": "auto"}]},
 }
 

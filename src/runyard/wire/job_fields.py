@@ -20,6 +20,9 @@ PLACEHOLDERS = ("resume_from", "output_dir", "checkpoint_dir")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PORT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./-]{0,62}")
+_SERVICE_URL = re.compile(
+    r"https?://([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})"
+)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _JOB_REF = re.compile(r"job-[a-z0-9]{1,64}|[0-9]{1,18}")
 
@@ -220,6 +223,15 @@ def service_name(value: Any) -> str:
     if not isinstance(value, str) or not _PORT_NAME.fullmatch(value):
         refuse("bad_name", f"{value!r} is not a name for a service")
     return value
+
+
+def service_url(value: Any) -> str:
+    """Where a service that the client runs is reached: `http://HOST:PORT`."""
+    text = _one_line(value, MAX_NAME).rstrip("/")
+    found = _SERVICE_URL.fullmatch(text)
+    if found is None or not 1 <= int(found["port"]) <= 65535:
+        refuse("bad_value", "must be an address such as http://127.0.0.1:8000")
+    return text
 
 
 def health(value: Any) -> str:

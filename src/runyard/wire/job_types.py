@@ -68,6 +68,7 @@ KeptObjects = Annotated[list[dict[str, Any]], *_typed(job_fields.kept_objects, _
 Kept = Annotated[Any, PlainValidator(job_fields.kept), WithJsonSchema({})]
 
 ServiceName = Annotated[str, *_typed(job_fields.service_name, _TEXT)]
+ServiceUrl = Annotated[str, *_typed(job_fields.service_url, _TEXT)]
 Health = Annotated[str, *_typed(job_fields.health, _TEXT)]
 
 Lowered = BeforeValidator(job_fields.lowered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from runyard.domain import dependencies, errors, job
 from runyard.wire import job_fields, refusals
@@ -28,19 +28,31 @@ class ArrayElement(BaseModel):
 
 
 class JobService(BaseModel):
-    """A helper that runs beside the job, such as a reward server."""
+    """A helper that runs beside the job, such as a reward server: started by a command here, or
+    run by the client and named by its address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: types.ServiceName
-    command: types.Command
+    command: types.Command | None = None
+    url: types.ServiceUrl | None = None
     port: Annotated[Literal["auto"] | types.PortNumber, types.Lowered] = "auto"
     health: types.Health = "tcp"
     ready_timeout_s: types.Seconds = 60.0
     restart: Annotated[Literal["never", "on-failure"], types.Lowered] = "never"
     env_vars: types.EnvVars | None = None
 
+    @model_validator(mode="after")
+    def _one_of_both(self) -> JobService:
+        if self.command is None and self.url is None:
+            job_fields.refuse("no_command", "needs a command, or the url of a running service")
+        if self.url is not None and (beside := self.model_fields_set - {"name", "url"}):
+            named = ", ".join(sorted(beside))
+            job_fields.refuse("bad_value", f"a service with a url is not started here: no {named}")
+        return self
+
     def to_service(self) -> job.Service:
+        assert self.command is not None
         return job.Service(
             name=self.name,
             command=self.command,
@@ -136,7 +148,8 @@ class JobSubmission(BaseModel):
             labels=self.labels or {},
             timeout_s=self.timeout_s,
             array=place,
-            services=tuple(service.to_service() for service in self.services or ()),
+            services=tuple(one.to_service() for one in self.services or () if not one.url),
+            service_urls={one.name: one.url for one in self.services or () if one.url},
             lease=self._lease(),
             prefetch=tuple(self.prefetch or ()),
             tty=bool(self.tty),

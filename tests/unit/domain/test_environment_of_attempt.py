@@ -104,6 +104,12 @@ def test_ports_by_number_and_by_name():
     assert environment(ports=(38005,))["RUNYARD_PORT_0"] == "38005"
 
 
+def test_services_that_the_client_runs():
+    found = environment(spec={"service_urls": {"reward-model": "http://127.0.0.1:8001"}})
+    assert found["RUNYARD_SERVICE_REWARD_MODEL_URL"] == "http://127.0.0.1:8001"
+    assert found["RUNYARD_PORT_REWARD_MODEL"] == "8001"
+
+
 def test_array_and_resume():
     found = environment(
         spec={"array": ArrayPlace("array-1", 7, 4)}, resume_from="/ckpt/9", batch_scale="0.5"

@@ -255,6 +255,34 @@ def test_services_lease_prefetch_terminal_and_isolation():
     assert refused(isolation="total") == [("isolation", "bad_value")]
 
 
+def test_a_service_that_the_client_runs_is_named_by_its_address():
+    made = submission(
+        services=[{"name": "db", "command": "x"}, {"name": "reward", "url": "http://[::1]:80/"}]
+    )
+    assert [one.name for one in made.spec.services] == ["db"]
+    assert made.spec.service_urls == {"reward": "http://[::1]:80"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["127.0.0.1:80", "http://h", "ftp://h:1", "http://h:0", "http://h:65536", "http://a@h:1"]
+    + ["http://h:1/path", "http://h h:1", "http://h:1\n", "http://-:1", "http://[x]:1"],
+)
+def test_addresses_that_no_service_can_have(url):
+    if url.endswith("\n"):
+        url = f"{url}x"
+    found = refused(services=[{"name": "reward", "url": url}])
+    assert [place for place, _ in found] == ["services[0].url"]
+
+
+def test_a_service_has_a_command_or_an_address():
+    assert refused(services=[{"name": "a"}]) == [("services[0]", "no_command")]
+    both = {"name": "a", "command": "x", "url": "http://127.0.0.1:1"}
+    assert refused(services=[both]) == [("services[0]", "bad_value")]
+    health = {"name": "a", "health": "/ok", "url": "http://127.0.0.1:1"}
+    assert refused(services=[health]) == [("services[0]", "bad_value")]
+
+
 def test_a_plain_job_has_no_warnings():
     assert read_job({"command": "x", "tty": False, "services": []}).warnings() == []
 
