@@ -16,6 +16,7 @@ NEVER_STARTED = "never_started"
 GPU_LOCKED = "gpu_locked"  # another server took the GPU between our look and our start
 EXEC_FAILED = "exec_failed"
 CWD_MISSING = "cwd_missing"
+ISOLATION_UNAVAILABLE = "isolation_unavailable"  # strict was asked for, the machine forbids it
 START_FAILED = "start_failed"  # its folders or its log could not be made
 TIMEOUT = "timeout"
 CANCELLED = frozenset({"cancelled", "cancelled_before_start"})
@@ -82,6 +83,8 @@ def _uncancelled(
         return AttemptEnd.FAILED, Reason(reasons.START_FAILED, dict(detail))
     if cause == CWD_MISSING:
         return AttemptEnd.FAILED, Reason(reasons.CWD_MISSING, dict(detail))
+    if cause == ISOLATION_UNAVAILABLE:
+        return AttemptEnd.FAILED, Reason(reasons.ISOLATION_UNAVAILABLE, dict(detail))
     if cause == TIMEOUT:
         return AttemptEnd.TIMED_OUT, Reason(reasons.TIMED_OUT, dict(detail))
     if cause in CANCELLED:  # a stop nobody asked for: no success, whatever the exit code

@@ -50,6 +50,7 @@ EXIT_CODE = "exit_code"  # params: code
 SIGNAL = "signal"  # params: signal, name
 EXEC_FAILED = "exec_failed"  # params: errno, path, message
 CWD_MISSING = "cwd_missing"  # params: path
+ISOLATION_UNAVAILABLE = "isolation_unavailable"  # params: path (what is missing), errno, message
 TIMED_OUT = "timed_out"  # params: limit_s
 SUPERVISOR_LOST = "supervisor_lost"
 HOST_RESTARTED = "host_restarted"

@@ -80,7 +80,7 @@ def delay_reason(last: Reason | None, until: float, attempt: int) -> Reason:
 
 def is_hopeless(cause: str, detail: Mapping[str, Any]) -> bool:
     """Whether trying again cannot help."""
-    if cause == ending.CWD_MISSING:
+    if cause in (ending.CWD_MISSING, ending.ISOLATION_UNAVAILABLE):
         return True
     return cause in (ending.EXEC_FAILED, ending.START_FAILED) and detail.get("errno") in _HOPELESS
 

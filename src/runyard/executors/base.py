@@ -37,6 +37,8 @@ class Launch:
     gpu_uuids: tuple[str, ...] = ()
     gpu_shared: bool = False
     nice: int = 0
+    tty: bool = False
+    isolation: str = "none"  # or strict: namespaces of its own
     image: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 

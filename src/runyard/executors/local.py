@@ -174,6 +174,8 @@ class LocalExecutor:
             "timeout_s": launch.timeout_s,
             "log_cap_bytes": launch.log_cap_bytes,
             "nice": launch.nice,
+            "tty": launch.tty,
+            "isolation": launch.isolation,
             "gpu_locks": [
                 {
                     "path": str(self._gpu_lock_dir / uuid),

@@ -19,6 +19,7 @@ from runyard.supervisor import (
     protocol,
     stop_request,
     stopping,
+    terminal,
 )
 from runyard.supervisor.host import SIGNALS, Host
 
@@ -39,6 +40,7 @@ class Attempt:
         self.started_clock = 0.0
         self.log_fd = -1  # opened when first needed
         self.gpu_fds: list[int] = []
+        self.terminal: terminal.Terminal | None = None
         self.stop: stopping.Stopping | None = None
         self.stop_seq = 0
         self.terminated = False
@@ -61,6 +63,8 @@ class Attempt:
                 os.close(gpu_fd)
             if self.log_fd >= 0:
                 os.close(self.log_fd)
+            if self.terminal is not None:
+                self.terminal.close()
             os.close(fd)
             del self.end.attempt  # the collector is off: leave no cycle behind
 
@@ -91,6 +95,8 @@ class Attempt:
         self._watch()
         ending.end_tree(self)
         self.reached("tree_empty")
+        if self.terminal is not None:
+            self.terminal.finish()
         self.end.write()
 
     def _prepare(self) -> tuple[str, dict[str, Any]] | None:
@@ -98,15 +104,18 @@ class Attempt:
         locked = gpu_locks.take(self.spec.get("gpu_locks", ()), self.gpu_fds)
         if locked is not None:
             return "gpu_locked", locked
-        path = f"{self.folder}/{protocol.TEMPORARY}"
+        step, path = "make_dirs", f"{self.folder}/{protocol.TEMPORARY}"
         try:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(path, 0o700)
             for path in self.spec.get("make_dirs", ()):
                 os.makedirs(path, exist_ok=True)
+            if self.spec.get("tty"):
+                step, path = "tty", f"{self.folder}/{protocol.LOG}"
+                self.terminal = terminal.Terminal(path, self.spec["env"])
         except OSError as error:
             return "start_failed", {
-                "step": "make_dirs",
+                "step": step,
                 "path": path,
                 "errno": error.errno,
                 "message": error.strerror,
@@ -138,11 +147,15 @@ class Attempt:
             {
                 "tag": spec["tag"],
                 "argv": spec["argv"],
-                "env": spec["env"],
+                "env": self._environment(),
                 "cwd": spec["cwd"],
                 "log": f"{self.folder}/{protocol.LOG}",
                 "nice": spec.get("nice", 0),
                 "no_new_privs": spec.get("no_new_privs", True),
+                "isolation": spec.get("isolation", "none"),
+                "term_mode": spec.get("term_mode", "group"),
+                "leftover_grace_s": self.leftover_grace_s,
+                "terminal": self.terminal.path if self.terminal is not None else "",
             }
         )
         self.reached("go")
@@ -154,6 +167,10 @@ class Attempt:
             return end_record.cause_of_failure(failure), failure
         self.host.news.send("started", self.attempt_id, started_at=self.started_at, pid=child.pid)
         return None
+
+    def _environment(self) -> dict[str, str]:
+        given: dict[str, str] = self.spec["env"]
+        return given if self.terminal is None else {"TERM": terminal.TERM, **given}
 
     def _watch(self) -> None:
         """Until the main process has ended, or has to be ended."""
@@ -177,13 +194,19 @@ class Attempt:
         return float(self.spec.get("grace_s", protocol.DEFAULT_GRACE_S))
 
     @property
+    def leftover_grace_s(self) -> float:
+        return float(self.spec.get("leftover_grace_s", protocol.DEFAULT_LEFTOVER_GRACE_S))
+
+    @property
     def kill_timeout_s(self) -> float:
         return float(self.spec.get("kill_timeout_s", protocol.DEFAULT_KILL_TIMEOUT_S))
 
     def hear(self, info: signal.struct_siginfo | None) -> None:
         if info is None or info.si_signo == signal.SIGCHLD:
             return
-        if info.si_signo == signal.SIGUSR1:
+        if info.si_signo == signal.SIGIO:
+            self.copy_output()
+        elif info.si_signo == signal.SIGUSR1:
             self.look_for_stop()
         elif info.si_signo == signal.SIGTERM:
             grace = 0.0 if self.terminated else self.grace_s
@@ -214,7 +237,13 @@ class Attempt:
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         self.host.news.flush()
         self.look_for_stop()
+        self.copy_output()
         log_bound.bound(self)
+
+    def copy_output(self) -> None:
+        """Of a job with a terminal; other signals come before the next turn of a flood."""
+        if self.terminal is not None and self.terminal.copy():
+            os.kill(os.getpid(), signal.SIGIO)
 
     def open_log(self) -> int:
         """Our own descriptor of the log; not O_APPEND, so that it can write anywhere."""

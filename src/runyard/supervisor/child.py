@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from runyard.supervisor import identity, kernel, protocol
+from runyard.supervisor import identity, kernel, namespace, protocol
 
 _LENGTH_BYTES = 4
 _DESCRIPTOR_LIMIT = min(os.sysconf("SC_OPEN_MAX"), 1 << 20)
@@ -103,9 +103,15 @@ def _prepare(supervisor: int, plan: int, failure: int) -> None:
 def _become_job(plan_fd: int, failure: int) -> NoReturn:
     plan = _read_plan(plan_fd)
     kernel.set_tag(plan["tag"])
-    step, path = "log", plan["log"]
+    step, path = "isolation", ""
     try:
-        log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if plan["isolation"] == namespace.STRICT:
+            namespace.enter(plan, failure)
+        step, path = "log", plan["terminal"] or plan["log"]
+        # A terminal must not become the controlling one: who asks there for a password shall
+        # fail, not wait for ever.
+        flags = os.O_NOCTTY if plan["terminal"] else os.O_APPEND | os.O_CREAT
+        log = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)
         if plan["no_new_privs"]:
@@ -150,6 +156,8 @@ def _report(failure: int, step: str, path: str, error: BaseException) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     number = error.errno if isinstance(error, OSError) else None
     message = os.strerror(number) if number else str(error)
+    if step == "isolation" and isinstance(error, OSError):
+        path, message = str(error.filename), str(error.strerror)
     if step == "exec" and number == errno.ENOENT and os.path.isfile(path):
         message = "its interpreter does not exist"
     os.write(

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from runyard.supervisor.attempt import Attempt
 
 _RETRY_S = 0.25
+_CAUSES = {
+    "exec": "exec_failed",
+    "cwd": "cwd_missing",
+    "isolation": "isolation_unavailable",
+}
 
 
 class EndRecord:
@@ -200,7 +205,7 @@ def status_of(info: os.waitid_result) -> dict[str, Any]:
 
 
 def cause_of_failure(failure: dict[str, Any]) -> str:
-    return {"exec": "exec_failed", "cwd": "cwd_missing"}.get(failure["step"], "start_failed")
+    return _CAUSES.get(failure["step"], "start_failed")
 
 
 def _end_time(attempt: Attempt) -> float:

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from runyard.supervisor import belonging, process_table, protocol, shared_memory
+from runyard.supervisor import belonging, process_table, shared_memory
 from runyard.supervisor.host import SIGNALS
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ def _record_main(attempt: Attempt, info: os.waitid_result) -> None:
 
 def _leftovers_left(attempt: Attempt) -> bool:
     """Main has ended: what it left is asked to end; True if all did within the leftover grace."""
-    grace = float(attempt.spec.get("leftover_grace_s", protocol.DEFAULT_LEFTOVER_GRACE_S))
-    deadline = time.monotonic() + grace
+    deadline = time.monotonic() + attempt.leftover_grace_s
     _remember_shared_memory(attempt)
     asked: set[int] = set()
     pause = 0.002

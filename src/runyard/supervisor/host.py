@@ -9,7 +9,7 @@ from typing import Any
 from runyard.supervisor import child, identity, kernel, news
 
 # Blocked for the whole life of a supervisor and read one by one with sigtimedwait.
-SIGNALS = frozenset((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM))
+SIGNALS = frozenset((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGIO))
 
 
 class Host:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 
@@ -14,19 +15,27 @@ except (ImportError, OSError):  # minimal Pythons are built without ctypes
     _libc = None
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
 _PR_SET_NO_NEW_PRIVS = 38
 _FALLOC_KEEP_SIZE = 1
 _FALLOC_PUNCH_HOLE = 2
-_CLONE_NEWUSER = 0x10000000
-_CLONE_NEWPID = 0x20000000
+CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+MS_PLAIN = 2 | 4  # no set-uid programs, no devices
+MS_NOEXEC = 8
+MS_REC = 1 << 14
+MS_SLAVE = 1 << 19
 RLIMIT_LOCKS = 10  # ignored by Linux since 2.4.25, inherited by everything: it carries our tag
 
 if _libc is not None:
     _libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
     _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    _libc.mount.argtypes = [ctypes.c_char_p] * 3 + [ctypes.c_ulong, ctypes.c_char_p]
 
 available = _libc is not None
 
@@ -56,8 +65,32 @@ def no_new_privileges() -> bool:
     return _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
-def leave_user_and_pid_namespace() -> bool:
-    return _libc is not None and _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWPID) == 0
+def forbid_core_dump() -> bool:
+    return _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def unshare(flags: int) -> None:
+    """OSError where the machine does not allow it."""
+    _check(_libc is not None and _libc.unshare(flags) == 0)
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    """OSError where the machine does not allow it."""
+    words = [word.encode() for word in (source, target, kind)]
+    _check(_libc is not None and _libc.mount(*words, flags, options.encode()) == 0)
+
+
+def _check(done: bool) -> None:
+    if not done:
+        number = ctypes.get_errno() if _libc is not None else errno.ENOSYS
+        raise OSError(number, os.strerror(number))
+
+
+def signal_when_readable(fd: int) -> None:
+    """SIGIO to this process at every change of a descriptor that does not block from now on."""
+    fcntl.fcntl(fd, fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+    fcntl.fcntl(fd, fcntl.F_SETFL, flags | os.O_NONBLOCK | os.O_ASYNC)
 
 
 def name_process(name: str) -> None:

@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from runyard.supervisor import cgroup, identity, kernel, process_table
+from runyard.supervisor import cgroup, identity, kernel, namespace, process_table
 
 
 def probe(folder: str | None = None) -> dict[str, Any]:
     """Every capability by name. `folder` is where attempts will be (holes and locks depend on the
     file system). Forks short-lived children, so not for a process with many threads."""
+    obstacle = namespace.obstacle()
     found: dict[str, Any] = {
         "ctypes": kernel.available,
         "pidfd": _pidfd(),
@@ -25,7 +26,8 @@ def probe(folder: str | None = None) -> dict[str, Any]:
         "subreaper": _in_child(kernel.become_subreaper),
         "tag": _in_child(_tag_can_be_set_and_read),
         "no_new_privs": _in_child(kernel.no_new_privileges),
-        "user_namespace": _in_child(kernel.leave_user_and_pid_namespace),
+        "strict_isolation": not obstacle,
+        "strict_isolation_obstacle": obstacle,
         "cgroup_v2": cgroup.writable_v2(),
         "cgroup_v1_freezer": cgroup.writable_v1_freezer(),
         "hole_punching": _hole_punching(folder or tempfile.gettempdir()),

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from runyard.supervisor import process_table
 
 ROOT = b"/dev/shm/"
-Mapped = dict[bytes, int]  # path -> inode
+Mapped = dict[bytes, tuple[int, int]]  # path -> device, inode
 
 
 def mapped_by(pids: Iterable[int]) -> Mapped:
@@ -24,7 +24,7 @@ def mapped_by(pids: Iterable[int]) -> Mapped:
 
 def remove(candidates: Mapped) -> int:
     """Remove those that are unchanged, ours, and mapped by nobody; the bytes given back."""
-    present = {path: size for path, inode in candidates.items() if (size := _ours(path, inode))}
+    present = {path: size for path, found in candidates.items() if (size := _ours(path, found))}
     if not present:
         return 0
     used = mapped_by(process_table.pids())
@@ -46,18 +46,21 @@ def _objects(maps: bytes) -> Mapped:
         start = line.find(ROOT)
         if start < 0 or line.endswith(b" (deleted)"):
             continue
-        found[line[start:]] = int(line.split(None, 5)[4])
+        _, _, _, device, inode, _ = line.split(None, 5)
+        major, minor = device.split(b":")
+        found[line[start:]] = os.makedev(int(major, 16), int(minor, 16)), int(inode)
     return found
 
 
-def _ours(path: bytes, inode: int) -> int:
+def _ours(path: bytes, mapped: tuple[int, int]) -> int:
     """The size of the object if it is the mapped one and private to our user, else 0. What others
-    may open could be in use by processes whose maps we cannot read."""
+    may open could be in use by processes whose maps we cannot read. Another device: it was in
+    a /dev/shm of the job's own, and this one is a stranger's."""
     try:
         info = os.lstat(path)
     except OSError:
         return 0
-    same = stat.S_ISREG(info.st_mode) and info.st_ino == inode and info.st_uid == os.getuid()
-    if not same or (os.getuid() != 0 and info.st_mode & 0o077):
+    same = (info.st_dev, info.st_ino) == mapped and info.st_uid == os.getuid()
+    if not (same and stat.S_ISREG(info.st_mode)) or (os.getuid() != 0 and info.st_mode & 0o077):
         return 0
     return max(info.st_size, 1)

@@ -22,9 +22,10 @@ def test_names_everything_doctor_shows(tmp_path):
         "pidfd",
         "pidfd_inode",
         "python",
+        "strict_isolation",
+        "strict_isolation_obstacle",
         "subreaper",
         "tag",
-        "user_namespace",
     }
     assert found["level"] == 1
     assert found["containment"] == "subreaper+tag"

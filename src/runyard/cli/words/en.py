@@ -42,6 +42,7 @@ REASONS = {
     "exit_code": "ended with exit code {code}",
     "signal": "ended by {name}",
     "exec_failed": "cannot be started: {path}: {message}",
+    "isolation_unavailable": "strict isolation cannot be had here: {path}: {message}",
     "cwd_missing": "there is no working directory {path}",
     "timed_out": "ran longer than {limit_s}",
     "supervisor_lost": "its supervisor was killed; how it ended is not known",

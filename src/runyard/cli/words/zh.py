@@ -51,6 +51,7 @@ REASONS = {
     "exit_code": "退出码 {code}",
     "signal": "被 {name} 结束",
     "exec_failed": "无法启动: {path}: {message}",
+    "isolation_unavailable": "此处无法提供严格隔离: {path}: {message}",
     "cwd_missing": "工作目录 {path} 不存在",
     "timed_out": "运行超过 {limit_s}",
     "supervisor_lost": "监管进程被杀, 结束方式未知",
