@@ -88,7 +88,7 @@ def test_submit_on_a_full_disk(yard, small_disk, tmp_path):
     yard.wait(yard.submit(["true"]), "completed")
 
 
-def test_disk_full_job_sees_enospc_shim_lives(yard, small_disk):
+def test_disk_full_job_sees_enospc_supervisor_lives(yard, small_disk):
     """The job gets the error, its supervisor does not die of it, and the end is told."""
     script = "cat /dev/zero >filler 2>/dev/null; echo full >&2; exit 28"
     ref = yard.submit(["sh", "-c", script], output_path=str(small_disk / "out"))

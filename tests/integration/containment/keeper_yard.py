@@ -1,8 +1,10 @@
 """A data directory with a real keeper, and the server's side of it, for tests."""
 
+import contextlib
 import json
 import os
 import random
+import select
 import socket
 import sys
 import time
@@ -196,3 +198,15 @@ class Alive:
             return os.read(self.fd, 1)
         except BlockingIOError:
             return None
+
+
+@contextlib.contextmanager
+def died(pid):
+    """Asks the kernel whether this very process is dead, whatever its number is used for now."""
+    pidfd = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    try:
+        yield lambda: bool(poll.poll(0))
+    finally:
+        os.close(pidfd)

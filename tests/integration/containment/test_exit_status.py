@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
-def test_code(yard, code):
+def test_code_0_1_42_255(yard, code):
     attempt_id = yard.start(["/bin/sh", "-c", f"exit {code}"])
     end = yard.wait_end(attempt_id)
     assert (end["code"], end["signal"], end["cause"]) == (code, None, "exited")
@@ -18,7 +18,7 @@ def test_code(yard, code):
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL])
-def test_signal(yard, number):
+def test_signal_segv_abrt_kill(yard, number):
     attempt_id = yard.start(["/bin/sh", "-c", f"kill -{int(number)} $$"])
     end = yard.wait_end(attempt_id)
     assert (end["code"], end["signal"], end["cause"]) == (None, number, "exited")

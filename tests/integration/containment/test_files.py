@@ -2,8 +2,10 @@
 
 import contextlib
 import errno
+import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -11,7 +13,18 @@ import time
 import pytest
 from keeper_yard import Yard, wait_for
 
-from runyard.supervisor import journal, liveness, process_table, protocol, reconcile
+from runyard.supervisor import (
+    journal,
+    keeper_client,
+    kernel,
+    liveness,
+    process_table,
+    protocol,
+    reconcile,
+    stop_request,
+)
+from runyard.supervisor.attempt import Attempt
+from runyard.supervisor.host import SIGNALS, Host
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount")
 
@@ -58,7 +71,7 @@ def test_disk_full_at_exit_record(small_disk):
 
 
 @needs_root
-def test_disk_full_job_sees_enospc_shim_lives(small_disk):
+def test_disk_full_job_sees_enospc_supervisor_lives(small_disk):
     code = (
         "import os\n"
         "try:\n"
@@ -85,7 +98,7 @@ def test_disk_full_before_the_start(small_disk):
         assert end["cause"] in ("never_started", "start_failed")
 
 
-def test_torn_record_ignored(yard):
+def test_torn_json_ignored(yard):
     """A supervisor that died in the middle of a record; the next one begins a new line."""
     attempt_id = yard.prepare(["/bin/sh", "-c", "exit 3"])
     with open(f"{yard.folder(attempt_id)}/journal", "ab") as file:
@@ -94,6 +107,30 @@ def test_torn_record_ignored(yard):
     end = yard.wait_end(attempt_id)
     assert end["code"] == 3
     assert yard.journal(attempt_id).damaged == 1
+
+
+def test_tmp_file_ignored(yard):
+    """A stop request is written beside and renamed; what a dead writer left says nothing."""
+    attempt_id = yard.prepare(["/bin/sh", "-c", "exit 3"])
+    folder = yard.folder(attempt_id)
+    whole = {"v": 1, "seq": 9, "cause": "user", "grace_s": 0, "requested_by": "x"}
+    for number, text in enumerate((json.dumps({**whole, "requested_at": 1.0}), '{"v": 1, "se')):
+        with open(f"{folder}/{protocol.STOP}.{number}.tmp", "w") as file:
+            file.write(text)
+    assert stop_request.read(folder) is None
+    yard.keeper.run(attempt_id)
+    end = yard.wait_end(attempt_id)
+    assert (end["code"], end["cause"], end["stop"]) == (3, "exited", None)
+
+
+def test_torn_stop_request_ignored(yard):
+    attempt_id = yard.start(["/bin/sleep", "600"])
+    yard.wait_job(attempt_id)
+    with open(f"{yard.folder(attempt_id)}/{protocol.STOP}", "w") as file:
+        file.write('{"v": 1, "seq": 1, "cau')
+    assert stop_request.nudge(yard.folder(attempt_id))
+    yard.stop(attempt_id, seq=2, grace_s=1)
+    assert yard.wait_end(attempt_id)["stop"]["seq"] == 2
 
 
 def test_journal_without_spec_never_starts(yard):
@@ -192,13 +229,51 @@ def test_attempt_folder_modes(yard):
         assert os.stat(f"{folder}/{name}").st_mode & 0o777 == 0o600
 
 
-def test_lock_gone_after_the_end(yard):
+def test_socket_and_lock_gone(yard):
+    """After the end nobody holds the attempt's lock; after the keeper, nor its lock and socket."""
     attempt_id = yard.start(["/bin/sleep", "600"])
     yard.wait_job(attempt_id)
-    assert liveness.supervisor_alive(yard.folder(attempt_id))
+    folder = yard.folder(attempt_id)
+    assert liveness.supervisor_alive(folder)
     yard.stop(attempt_id)
     yard.wait_end(attempt_id)
-    wait_for(lambda: not liveness.supervisor_alive(yard.folder(attempt_id)), "the lock")
+    wait_for(lambda: not liveness.supervisor_alive(folder), "the lock")
+    assert not [name for name in os.listdir(folder) if stat.S_ISSOCK(mode(f"{folder}/{name}"))]
+    assert keeper_client.keeper_locked(yard.data_dir)
+    yard.keeper.leave()
+    wait_for(lambda: not keeper_client.keeper_locked(yard.data_dir), "the keeper's lock")
+    assert not [name for name in os.listdir(f"{yard.data_dir}/keeper") if name.endswith(".sock")]
+
+
+def mode(path):
+    return os.lstat(path).st_mode
+
+
+def test_clock_jump_backwards(yard):
+    """The clock is set back by an hour while the job runs: it does not end before it began."""
+    jump = f"{yard.data_dir}/jump"
+    attempt_id = yard.prepare(["/bin/sh", "-c", f"sleep 0.2; touch {jump}; sleep 0.2; exit 4"])
+    clock = time.time
+
+    def clock_set_back():
+        return clock() - 3600 * os.path.exists(jump)
+
+    pid = os.fork()
+    if pid == 0:
+        try:
+            time.time = clock_set_back
+            os.setsid()
+            os.chdir(yard.data_dir)
+            kernel.become_subreaper()
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+            Attempt(Host(0), attempt_id).run()
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    end = yard.wait_end(attempt_id)
+    assert end["time"] < end["started_at"]  # when the record was written, by that clock
+    assert end["code"] == 4
+    assert 0.4 <= end["ended_at"] - end["started_at"] < 60
 
 
 def test_end_time_is_the_jobs_own(yard):

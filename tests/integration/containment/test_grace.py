@@ -9,6 +9,8 @@ import time
 import pytest
 from keeper_yard import wait_for
 
+from runyard.supervisor import protocol
+
 HANDLER = """
 import os, signal, sys, time
 def on_term(*_):
@@ -160,8 +162,8 @@ def test_cancel_after_end_is_noop(yard):
     assert yard.journal(attempt_id).exit == end
 
 
-def test_request_without_nudge_is_found_at_the_heartbeat(yard):
-    """server_kill9_between_cancel_file_and_socket: the file alone is enough."""
+def test_server_kill9_between_cancel_file_and_socket(yard):
+    """The request is on disk and nobody was nudged: it is found at the heartbeat."""
     attempt_id = yard.start(["/bin/sleep", "600"])
     yard.wait_job(attempt_id)
     yard.stop(attempt_id, nudge=False)
@@ -183,7 +185,7 @@ def test_a_persons_cancel_overrides_a_timeout(yard):
     assert (end["cause"], end["stop"]["cause"]) == ("cancelled", "user")
 
 
-def test_shim_sigterm_means_cancel(yard):
+def test_supervisor_sigterm_means_cancel(yard):
     attempt_id = start_handler(yard, "os._exit(8)")
     os.kill(yard.supervisor_pid(attempt_id), signal.SIGTERM)
     end = yard.wait_end(attempt_id)
@@ -191,7 +193,7 @@ def test_shim_sigterm_means_cancel(yard):
     assert end["stop"]["cause"] == "supervisor_term"
 
 
-def test_shim_term_twice(yard):
+def test_supervisor_term_twice(yard):
     attempt_id = start_handler(yard, "print('told', flush=True)", grace_s=300)
     os.kill(yard.supervisor_pid(attempt_id), signal.SIGTERM)
     wait_for(lambda: b"told" in yard.log(attempt_id), "the first")
@@ -199,32 +201,50 @@ def test_shim_term_twice(yard):
     assert yard.wait_end(attempt_id, timeout=15)["signal"] == signal.SIGKILL
 
 
-def test_torchrun_style_forwarding(yard):
-    """A launcher that forwards TERM to workers in their own sessions and waits for them."""
-    code = """
+LAUNCHER = """
 import os, signal, subprocess, sys, time
+patience = float(sys.argv[1])
 worker = "import signal,sys,time; signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5),"
 worker += " print('worker saved', flush=True), sys.exit(0))); print('up', flush=True);"
 worker += " time.sleep(600)"
-started = [sys.executable, "-I", "-S", "-c", worker]
-workers = [subprocess.Popen(started, start_new_session=True) for _ in range(2)]
+stubborn = "import signal,time; signal.signal(15, signal.SIG_IGN); print('up', flush=True);"
+stubborn += " time.sleep(600)"
+started = [sys.executable, "-I", "-S", "-c"]
+workers = [
+    subprocess.Popen([*started, code], start_new_session=True)
+    for code in (worker, worker, stubborn)
+]
 def forward(*_):
     for w in workers:
         w.terminate()
+    deadline = time.monotonic() + patience
     for w in workers:
-        w.wait()
+        try:
+            w.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            print("launcher kills", flush=True)
+            w.kill()
+            w.wait()
     sys.exit(1)
 signal.signal(signal.SIGTERM, forward)
 while True:
     time.sleep(0.05)
 """
-    attempt_id = yard.start_python(code, term_mode="main", grace_s=30)
-    wait_for(lambda: yard.log(attempt_id).count(b"up") == 2, "the workers")
-    yard.stop(attempt_id, grace_s=30)
-    end = yard.wait_end(attempt_id)
+
+
+@pytest.mark.parametrize("patience", [2, pytest.param(30, marks=pytest.mark.slow)])
+def test_torchrun_style_forwarding_30s(yard, patience):
+    """A launcher that forwards TERM to workers in their own sessions, and after 30 s kills them
+    itself: within the default grace all of that is its own doing."""
+    attempt_id = yard.start_python(LAUNCHER, str(patience), term_mode="main")
+    wait_for(lambda: yard.log(attempt_id).count(b"up") == 3, "the workers")
+    yard.stop(attempt_id, grace_s=protocol.DEFAULT_GRACE_S)
+    end = yard.wait_end(attempt_id, timeout=60)
     assert yard.log(attempt_id).count(b"worker saved") == 2
+    assert b"launcher kills" in yard.log(attempt_id)
     assert (end["code"], end["cause"]) == (1, "cancelled")
     assert [s["signal"] for s in end["signals"]] == ["TERM"]
+    assert patience <= end["seconds"] < protocol.DEFAULT_GRACE_S
 
 
 @pytest.mark.parametrize("grace", [0.0, 2.0])

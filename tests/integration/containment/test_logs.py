@@ -3,12 +3,14 @@
 import os
 import signal
 
+import pytest
 from keeper_yard import wait_for
 
 MIB = 1 << 20
 
 
-def test_log_survives_shim_kill9(yard):
+@pytest.mark.container
+def test_log_survives_supervisor_kill9(yard):
     """Every line written before the tree was ended is there."""
     attempt_id = yard.start(["/bin/sh", "-c", "for i in 1 2 3; do echo line $i; done; sleep 600"])
     wait_for(lambda: b"line 3" in yard.log(attempt_id), "the lines")
@@ -42,13 +44,14 @@ def test_stdout_and_stderr_in_order(yard):
     assert yard.log(attempt_id) == b"one\ntwo\nthree\n"
 
 
-def test_log_bounded_by_holes(yard):
+@pytest.mark.container
+def test_log_1gb_bounded_by_holes(yard):
     """A flood is cut in the middle; the first MiB and the newest part stay, offsets too."""
     code = """
 import os, time
-block = b"".join(b"%015d\\n" % n for n in range(4096))
+block = b"".join(b"%063d\\n" % n for n in range(1 << 14))
 os.write(1, b"first line\\n")
-for n in range(64 * 16):
+for n in range(1024):
     os.write(1, block)
 os.write(1, b"last of the flood\\n")
 while not os.path.exists(os.environ["GO_ON"]):
@@ -58,12 +61,12 @@ os.write(1, b"after the hole\\n")
     go_on = f"{yard.data_dir}/go_on"
     attempt_id = yard.start_python(code, env={"GO_ON": go_on}, log_cap_bytes=16 * MIB)
     path = f"{yard.folder(attempt_id)}/out.log"
-    hole = wait_for(lambda: finished(yard, attempt_id), "the hole", timeout=30)
+    hole = wait_for(lambda: finished(yard, attempt_id), "the hole", timeout=90)
     with open(go_on, "w"):
         pass
     end = yard.wait_end(attempt_id)
     info = os.stat(path)
-    assert info.st_size == end["log_bytes"] == 11 + 64 * MIB + 18 + 15
+    assert info.st_size == end["log_bytes"] == 11 + 1024 * MIB + 18 + 15
     assert info.st_blocks * 512 <= 17 * MIB
     assert hole["start"] == MIB
     with open(path, "rb") as file:
@@ -80,4 +83,90 @@ def finished(yard, attempt_id):
     if not holes:
         return None
     size = os.stat(f"{yard.folder(attempt_id)}/out.log").st_size
-    return holes[-1] if size >= 64 * MIB and holes[-1]["end"] > size - 9 * MIB else None
+    return holes[-1] if size >= 1024 * MIB and holes[-1]["end"] > size - 9 * MIB else None
+
+
+TTY_LOOK = """
+import os, sys
+print(sys.stdin.isatty(), sys.stdout.isatty(), sys.stderr.isatty(), flush=True)
+print(*os.get_terminal_size(1), os.environ["TERM"], flush=True)
+sys.stderr.write("to stderr\\n")
+sys.stderr.flush()
+try:
+    os.close(os.open("/dev/tty", os.O_RDWR))
+    print("a controlling terminal")
+except OSError:
+    print("nobody to ask for a password")
+"""
+
+
+def test_log_tty_mode_isatty(yard):
+    """Output is a terminal of the usual size; nobody types; bytes arrive as they were written."""
+    attempt_id = yard.start_python(TTY_LOOK, tty=True)
+    end = yard.wait_end(attempt_id)
+    lines = [b"False True True", b"80 24 xterm-256color", b"to stderr"]
+    lines += [b"nobody to ask for a password", b""]
+    assert yard.log(attempt_id) == b"\n".join(lines)
+    assert (end["code"], end["log_bytes"]) == (0, len(yard.log(attempt_id)))
+
+
+def test_log_tty_mode_size_from_environment(yard):
+    sizes = {"COLUMNS": "132", "LINES": "50", "TERM": "dumb"}
+    attempt_id = yard.start_python(TTY_LOOK, tty=True, env=sizes)
+    yard.wait_end(attempt_id)
+    assert yard.log(attempt_id).splitlines()[1] == b"132 50 dumb"
+
+
+def test_log_tty_mode_loses_nothing(yard):
+    """The job writes faster than a terminal holds, leaves a child that writes on, and ends."""
+    code = """
+import os
+for n in range(200_000):
+    os.write(1, b"%07d\\n" % n)
+if os.fork() == 0:
+    os.write(1, b"from the child\\n")
+"""
+    attempt_id = yard.start_python(code, tty=True, leftover_grace_s=20.0)
+    end = yard.wait_end(attempt_id)
+    written = yard.log(attempt_id)
+    assert end["log_bytes"] == len(written) == 8 * 200_000 + len(b"from the child\n")
+    assert written[: 8 * 200_000].split() == [b"%07d" % n for n in range(200_000)]
+
+
+def test_log_tty_mode_bounded(yard):
+    code = """
+import os, time
+block = b"".join(b"%015d\\n" % n for n in range(4096))
+os.write(1, b"first line\\n")
+for n in range(64 * 16):
+    os.write(1, block)
+while not os.path.exists(os.environ["GO_ON"]):
+    time.sleep(0.05)
+"""
+    go_on = f"{yard.data_dir}/go_on"
+    attempt_id = yard.start_python(code, tty=True, env={"GO_ON": go_on}, log_cap_bytes=16 * MIB)
+    wait_for(lambda: finished(yard, attempt_id), "the hole", timeout=60)
+    with open(go_on, "w"):
+        pass
+    assert yard.wait_end(attempt_id)["log_bytes"] == 11 + 64 * MIB
+    info = os.stat(f"{yard.folder(attempt_id)}/out.log")
+    assert info.st_blocks * 512 <= 17 * MIB
+
+
+def test_log_tty_mode_ends_with_its_supervisor(yard):
+    """What was written before is there; stops and cancels are as usual."""
+    attempt_id = yard.start(["/bin/sh", "-c", "echo one; echo two; sleep 600"], tty=True)
+    wait_for(lambda: b"two" in yard.log(attempt_id), "the lines")
+    os.kill(yard.supervisor_pid(attempt_id), signal.SIGKILL)
+    end = yard.wait_end(attempt_id)
+    assert (end["cause"], end["by"]) == ("supervisor_lost", "keeper")
+    assert yard.log(attempt_id) == b"one\ntwo\n"
+    attempt_id = yard.start(
+        ["/bin/sh", "-c", "trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.05; done"],
+        tty=True,
+    )
+    wait_for(lambda: b"up" in yard.log(attempt_id), "the job")
+    yard.stop(attempt_id)
+    end = yard.wait_end(attempt_id)
+    assert (end["cause"], end["code"]) == ("cancelled", 3)
+    assert yard.log(attempt_id) == b"up\nbye\n"

@@ -212,6 +212,48 @@ def nested_subreaper():
     time.sleep(0.1)
 
 
+def closes_all_fds_then_daemonizes():
+    """No descriptor is left, not even of the FIFO; the command line says who it is."""
+
+    def close_all():
+        os.closerange(0, 1 << 16)
+        command = [sys.executable, "-I", "-S", __file__, "nothing_but_sleep"]
+        os.execv(sys.executable, command)
+
+    ready = os.path.join(os.environ["TMPDIR"], "ready")
+    os.environ["READY"] = ready
+    daemonize(close_all)
+    while not os.path.exists(ready):
+        time.sleep(0.002)
+
+
+def nothing_but_sleep():
+    # The loader and the interpreter open files of their own before this.
+    os.closerange(0, 1 << 16)
+    os.mkdir(os.environ["READY"])
+    sleep()
+
+
+def terminal_shell():
+    import pty
+
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.set_inheritable(FIFO, True)
+        script = "set -m; sleep 600 & sleep 600 & echo up; sleep 600"
+        os.execvp("sh", ["sh", "-ic", script])
+    said = b""
+    while b"up" not in said:
+        said += os.read(terminal, 1024)
+
+
+def leftovers():
+    for _ in range(3):
+        fork(sleep)
+        fork(ignoring_sleep)
+        daemonize(sleep)
+
+
 def own_process_groups():
     for _ in range(2):
         pid = fork(sleep)
@@ -239,12 +281,16 @@ SHAPES = {
     "clone_parent_child": clone_parent_child,
     "ptraced_child": ptraced_child,
     "nested_subreaper": nested_subreaper,
+    "closes_all_fds_then_daemonizes": closes_all_fds_then_daemonizes,
     "own_process_groups": own_process_groups,
+    "terminal_shell": terminal_shell,
+    "leftovers": leftovers,
 }
+LATER = {"just_sleep": just_sleep, "nothing_but_sleep": nothing_but_sleep}  # what shapes exec
 
 if __name__ == "__main__":
-    if sys.argv[1] == "just_sleep":
-        sleep()
+    if sys.argv[1] in LATER:
+        LATER[sys.argv[1]]()
     shape, then = sys.argv[1], sys.argv[2]
     FIFO = open_fifo()
     SHAPES[shape]()
