@@ -23,9 +23,11 @@ from typing import Any, Protocol, TypeVar
 
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Dependency, Job, NewJob, Priority
+from runyard.domain.preparation import Preparation
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import Capacity, GpuGrant, Load, Request
 from runyard.domain.states import AttemptStatus, JobStatus, Move
+from runyard.stores.base_alerts import AlertReader, AlertTransaction
 
 T = TypeVar("T")
 
@@ -120,7 +122,15 @@ class Key:
     local: bool = False  # made by the server itself for this machine's CLI
 
 
-class Reader(Protocol):
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What a client holds on its job; `expires_at` is by the store's clock."""
+
+    job_id: int
+    expires_at: float
+
+
+class Reader(AlertReader, Protocol):
     """Reads inside one snapshot."""
 
     # jobs
@@ -163,6 +173,20 @@ class Reader(Protocol):
         """Those that have not ended."""
         ...
 
+    # preparations
+    def preparation(self, preparation_id: str) -> Preparation | None: ...
+    def preparations(self, job_id: int) -> list[Preparation]:
+        """First one first."""
+        ...
+
+    def live_preparations(self, node_id: str | None = None) -> list[Preparation]:
+        """Those that have not ended."""
+        ...
+
+    def unprepared_jobs(self) -> list[Job]:
+        """Waiting jobs that wait for their preparation, in order of queued_at."""
+        ...
+
     # queue
     def waiting_shapes(self) -> list[WaitingShape]:
         """Shapes with at least one ready job. Its cost must not depend on how many jobs wait."""
@@ -191,6 +215,15 @@ class Reader(Protocol):
 
     def active_attempts(self) -> list[ActiveAttempt]: ...
 
+    # leases
+    def lease(self, job_id: int) -> Lease | None: ...
+    def leases(self) -> list[Lease]: ...
+    def expired_leases(self, now: float) -> list[Lease]:
+        """Those that end at or before `now`, first one first."""
+        ...
+
+    def next_lease_end(self) -> float | None: ...
+
     # machines
     def nodes(self) -> list[Node]: ...
     def fenced_gpus(self, machine_id: str) -> dict[str, str]:
@@ -206,7 +239,7 @@ class Reader(Protocol):
         ...
 
 
-class Transaction(Reader, Protocol):
+class Transaction(Reader, AlertTransaction, Protocol):
     """Reads and writes inside one transaction."""
 
     # jobs
@@ -254,8 +287,25 @@ class Transaction(Reader, Protocol):
 
     def release_grants(self, attempt_id: str) -> None: ...
 
+    # preparations
+    def insert_preparation(self, preparation: Preparation) -> None: ...
+    def update_preparation(
+        self, preparation_id: str, expect: frozenset[AttemptStatus], **changes: Any
+    ) -> None:
+        """StaleWrite when its status is none of those expected."""
+        ...
+
     # queue
     def set_shape_wait(self, shape_id: int, wait: Reason | None) -> None: ...
+
+    # leases
+    def put_lease(self, lease: Lease) -> None:
+        """Insert or replace."""
+        ...
+
+    def drop_lease(self, job_id: int, *, expired_by: float | None = None) -> bool:
+        """False if there is none, or if it lasts longer than `expired_by`."""
+        ...
 
     # machines
     def put_node(self, node: Node) -> None:

@@ -8,7 +8,15 @@ from runyard.domain import errors
 
 # Two servers made the same row at once: the second finds it there when it tries again.
 _MADE_MEANWHILE = frozenset(
-    {"uq_shapes_key", "pk_idempotency_keys", "pk_nodes", "pk_flags", "pk_fenced_gpus"}
+    {
+        "uq_shapes_key",
+        "pk_idempotency_keys",
+        "pk_nodes",
+        "pk_flags",
+        "pk_fenced_gpus",
+        "pk_leases",
+        "uq_alerts_key_not_closed",
+    }
 )
 _TAKEN = frozenset(
     {"pk_grants", "pk_attempts", "uq_attempts_job_id_number", "pk_idempotency_keys"}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from runyard.stores.sql_alerts import AlertReads, AlertWrites
 from runyard.stores.sql_attempts import AttemptReads, AttemptWrites
 from runyard.stores.sql_events import EventReads
 from runyard.stores.sql_job_list import JobListReads
 from runyard.stores.sql_jobs import JobReads, JobWrites
 from runyard.stores.sql_keys import KeyReads, KeyWrites
+from runyard.stores.sql_leases import LeaseReads, LeaseWrites
 from runyard.stores.sql_machines import MachineReads, MachineWrites
+from runyard.stores.sql_preparations import PreparationReads, PreparationWrites
 from runyard.stores.sql_queue import QueueReads, QueueWrites
 from runyard.stores.sql_shapes import ShapeReads
 
@@ -17,15 +20,26 @@ class SqlReader(
     JobListReads,
     EventReads,
     AttemptReads,
+    PreparationReads,
     QueueReads,
     ShapeReads,
     MachineReads,
     KeyReads,
+    LeaseReads,
+    AlertReads,
 ):
     """Reads inside one snapshot."""
 
 
 class SqlTransaction(
-    JobWrites, AttemptWrites, QueueWrites, MachineWrites, KeyWrites, JobListReads
+    JobWrites,
+    AttemptWrites,
+    PreparationWrites,
+    QueueWrites,
+    MachineWrites,
+    KeyWrites,
+    LeaseWrites,
+    AlertWrites,
+    JobListReads,
 ):
     """Reads and writes inside one transaction."""

@@ -22,7 +22,7 @@ class JobListReads(Session):
     def jobs(self, chosen: JobFilter, *, limit: int = 50, cursor: str | None = None) -> JobPage:
         self._driver.before_search()
         conditions = self._conditions(chosen)
-        before = None if cursor is None else _last_id(cursor)
+        before = None if cursor is None else last_id(cursor)
         if chosen.text:
             return self._page_by_text(conditions, limit, before)
         count = select(func.count().label("many")).select_from(training_jobs).where(*conditions)
@@ -65,7 +65,7 @@ def _escaped(text: str) -> str:
     return text
 
 
-def _last_id(cursor: str) -> int:
+def last_id(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
         raise errors.BadRequest("The cursor is not one that was given out.", cursor=cursor[:40])
     return int(cursor)

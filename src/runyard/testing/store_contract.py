@@ -5,9 +5,11 @@ A store's test file inherits `StoreContract` and gives a fixture `store` with an
 
 from __future__ import annotations
 
+from runyard.testing.store_contract_alerts import AlertContract
 from runyard.testing.store_contract_attempts import AttemptContract
 from runyard.testing.store_contract_events import EventContract
 from runyard.testing.store_contract_jobs import JobContract
+from runyard.testing.store_contract_leases import LeaseContract
 from runyard.testing.store_contract_lists import ListContract
 from runyard.testing.store_contract_machines import MachineContract
 from runyard.testing.store_contract_queue import QueueContract
@@ -22,5 +24,7 @@ class StoreContract(
     QueueContract,
     AttemptContract,
     MachineContract,
+    LeaseContract,
+    AlertContract,
 ):
     """All of it."""

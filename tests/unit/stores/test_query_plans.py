@@ -7,7 +7,7 @@ import re
 import pytest
 
 from runyard.domain.job import ArrayPlace, Priority
-from runyard.stores import sql_attempts, sql_events, sql_jobs, sql_queue
+from runyard.stores import sql_alerts, sql_attempts, sql_events, sql_jobs, sql_leases, sql_queue
 from runyard.stores.opening import open_store
 from runyard.stores.prepared import PreparedStatements
 from runyard.stores.sqlite_connection import sqlite_dialect
@@ -27,6 +27,10 @@ SEEKS = {
     sql_attempts._ACTIVE: "ix_attempts_live",
     sql_events.OF_JOB_AFTER: "ix_events_job_id",
     sql_jobs._BY_REF: "sqlite_autoindex_training_jobs_1",
+    sql_leases._EXPIRED: "ix_leases_expires_at",
+    sql_leases._NEXT: "ix_leases_expires_at",
+    sql_alerts._BY_KEY: "uq_alerts_key_not_closed",
+    sql_alerts._OPEN_OF_JOB: "ix_alerts_job_id",
     sql_jobs._DEPENDENTS: "ix_job_dependencies_depends_on_id",
 }
 
