@@ -17,7 +17,7 @@ _SMALLEST_TAG = 1 << 32  # below it is a limit that somebody set for everybody
 class Claim:
     """What one attempt recorded about its processes, on this boot and in this pid namespace."""
 
-    __slots__ = ("marker", "pid", "start_ticks", "tag")
+    __slots__ = ("marker", "pid", "pidfd_ino", "start_ticks", "tag")
 
     def __init__(self, attempt_id: str, record: journal.Journal) -> None:
         assert record.spec is not None
@@ -26,6 +26,7 @@ class Claim:
         self.marker = f"{protocol.MARKER}={attempt_id}".encode()
         self.pid: int = record.job["pid"]
         self.start_ticks: int = record.job["start_ticks"]
+        self.pidfd_ino: int | None = record.job.get("pidfd_ino")
 
 
 class Claims:
@@ -36,6 +37,7 @@ class Claims:
         self._by_main = {(c.pid, c.start_ticks): name for name, c in claims.items()}
         self._by_marker = {claim.marker: name for name, claim in claims.items()}
         self._ticks = {name: claim.start_ticks for name, claim in claims.items()}
+        self._inodes = {name: claim.pidfd_ino for name, claim in claims.items()}
         self._first = min(self._ticks.values(), default=0)
 
     def owner(self, pid: int) -> str | None:
@@ -49,8 +51,10 @@ class Claims:
         if tag is not None and tag >= _SMALLEST_TAG:
             return None  # it is another attempt's, whatever its environment says
         ticks = int(stat[19])
-        if (pid, ticks) in self._by_main:
-            return self._by_main[pid, ticks]
+        main = self._by_main.get((pid, ticks))
+        # A pid can be used again within one tick; the inode of its pidfd cannot.
+        if main is not None and self._inodes[main] in (None, identity.pidfd_inode(pid)):
+            return main
         if ticks < self._first or not _ours(pid):
             return None
         environment = process_table.read(f"/proc/{pid}/environ") or b""

@@ -14,6 +14,7 @@ import sys
 from typing import Any, NoReturn
 
 from runyard.supervisor import identity, kernel, namespace, protocol
+from runyard.supervisor.attempt_group import Group
 
 _LENGTH_BYTES = 4
 _DESCRIPTOR_LIMIT = min(os.sysconf("SC_OPEN_MAX"), 1 << 20)
@@ -22,13 +23,15 @@ _DESCRIPTOR_LIMIT = min(os.sysconf("SC_OPEN_MAX"), 1 << 20)
 class Child:
     """The supervisor's end: identity, the pipe that says go, the pipe that tells of failure."""
 
-    __slots__ = ("failure", "go", "pid", "start_ticks")
+    __slots__ = ("failure", "go", "group", "pid", "pidfd_ino", "start_ticks")
 
-    def __init__(self, pid: int, go: int, failure: int) -> None:
+    def __init__(self, pid: int, go: int, failure: int, group: Group | None) -> None:
         self.pid = pid
         self.go = go
         self.failure = failure
+        self.group = group
         self.start_ticks = identity.start_ticks(pid)
+        self.pidfd_ino = identity.pidfd_inode(pid)
 
     def alive(self) -> bool:
         flags = os.WEXITED | os.WNOWAIT | os.WNOHANG
@@ -54,6 +57,9 @@ class Child:
                 data += chunk
         finally:
             os.close(self.failure)
+        if self.group is not None and data:
+            self.group.keep_first(data[0])
+            data = data[1:]
         return marshal.loads(data) if data else None
 
     def discard(self) -> None:
@@ -61,9 +67,13 @@ class Child:
         os.close(self.go)
         os.close(self.failure)
         os.waitpid(self.pid, 0)
+        if self.group is not None:
+            self.group.remove()
 
 
-def fork_child() -> Child:
+def fork_child(group: Group | None = None) -> Child:
+    """The child joins the group while nobody waits for it: in quiet times that takes the kernel
+    some ten milliseconds."""
     plan_read, plan_write = os.pipe()
     failure_read, failure_write = os.pipe()
     supervisor = os.getpid()
@@ -71,6 +81,8 @@ def fork_child() -> Child:
     if pid == 0:
         try:
             _prepare(supervisor, plan_read, failure_write)
+            if group is not None:
+                os.write(failure_write, bytes((group.join(),)))
             _become_job(plan_read, failure_write)
         except BaseException:
             sys.excepthook(*sys.exc_info())
@@ -78,7 +90,7 @@ def fork_child() -> Child:
             _vanish()
     os.close(plan_read)
     os.close(failure_write)
-    return Child(pid, plan_write, failure_read)
+    return Child(pid, plan_write, failure_read, group)
 
 
 def _prepare(supervisor: int, plan: int, failure: int) -> None:
@@ -92,12 +104,18 @@ def _prepare(supervisor: int, plan: int, failure: int) -> None:
         _vanish()
     # Last, so that a stray signal to a process not yet in its own session cannot hit it.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    _be_chosen_before_the_supervisor()
+
+
+def _be_chosen_before_the_supervisor() -> None:
+    """When memory runs out; the supervisor may have been started with a high score itself."""
     try:
-        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
-        os.write(fd, protocol.OOM_SCORE_ADJ)
+        fd = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+        own = int(os.read(fd, 16))
+        os.pwrite(fd, b"%d" % min(1000, max(protocol.OOM_SCORE_ADJ, own + 100)), 0)
         os.close(fd)
     except OSError:
-        pass  # it already has a higher one, or /proc is restricted
+        pass  # /proc is restricted
 
 
 def _become_job(plan_fd: int, failure: int) -> NoReturn:
@@ -119,6 +137,9 @@ def _become_job(plan_fd: int, failure: int) -> NoReturn:
         if plan["nice"]:
             step, path = "nice", ""
             os.nice(plan["nice"])
+        if plan["cpus"]:
+            step, path = "cpus", ",".join(map(str, plan["cpus"]))
+            os.sched_setaffinity(0, plan["cpus"])
         step, path = "cwd", plan["cwd"]
         os.chdir(path)
         step, path = "exec", plan["argv"][0]

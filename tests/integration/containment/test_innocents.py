@@ -211,43 +211,103 @@ def test_pidfd_inode_is_checked_where_there_is_one(stranger):
     os.close(pidfd)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to choose the next pid")
-def test_pid_reuse_forced_stale_pidfd_refused():
-    """A pidfd opened before the pid was used again never reaches the newcomer."""
-    program = """
-import os, signal, sys
-def reuse(pid):
+# In a pid namespace of its own: a process ends, and the next one gets its number.
+REUSE = """
+import os, signal, sys, time
+sys.path.insert(0, sys.argv[1])
+from runyard.supervisor import identity, journal, reconcile, stop_request
+
+def sleeper():
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+    return pid
+
+def end(pid):
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+
+def used_again(pid):
     for _ in range(200):
         with open("/proc/sys/kernel/ns_last_pid", "w") as file:
             file.write(str(pid - 1))
-        new = os.fork()
-        if new == 0:
-            signal.pause()
+        new = sleeper()
         if new == pid:
-            return new
-        os.kill(new, 9)
-        os.waitpid(new, 0)
-    sys.exit(3)
-first = os.fork()
-if first == 0:
-    signal.pause()
-pidfd = os.pidfd_open(first)
-os.kill(first, 9)
-os.waitpid(first, 0)
-new = reuse(first)
-try:
-    signal.pidfd_send_signal(pidfd, 9)
-    sys.exit(1)
-except ProcessLookupError:
-    pass
-assert os.waitpid(new, os.WNOHANG) == (0, 0)
-os.kill(new, 9)
+            return
+        end(new)
+    sys.exit("the pid was not used again")
+
+def lives(pid):
+    return os.waitpid(pid, os.WNOHANG) == (0, 0)
+
+def record_of(pid):
+    return {**identity.of_process(pid), "sid": pid, "started_at": time.time()}
+
+same_tick = 0
+for number in range(int(sys.argv[3])):
+    first = sleeper()
+    record = record_of(first)
+    stale = os.pidfd_open(first)
+    end(first)
+    used_again(first)
+    same_tick += identity.start_ticks(first) == record["start_ticks"]
 """
-    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-I", "-c", program]
+STALE_PIDFD = """
+    try:
+        signal.pidfd_send_signal(stale, 9)
+        sys.exit("a stale pidfd reached the newcomer")
+    except ProcessLookupError:
+        pass
+    assert lives(first)
+"""
+SAME_TICK = """
+    if identity.start_ticks(first) != record["start_ticks"]:
+        end(first)
+        os.close(stale)
+        continue
+    # Whatever we have that signals a recorded process.
+    assert identity.open_verified(record) is None
+    folder = f"{sys.argv[2]}/job-r{number}.1"
+    journal.create(folder, {"attempt_id": f"job-r{number}.1", "tag": 1 << 60 | number})
+    journal.append(folder, "supervisor", record)
+    journal.append(folder, "job", record)
+    assert not stop_request.nudge(folder)
+    reconcile.settle(folder)
+    assert lives(first), f"number {number} was killed"
+    if same_tick == 4:
+        break
+"""
+LAST = """
+    end(first)
+    os.close(stale)
+print(same_tick)
+"""
+
+
+def reuse_pids(tmp_path, program, rounds):
+    """How often the newcomer had also the start time of the process whose number it got."""
+    source = os.path.abspath(f"{os.path.dirname(journal.__file__)}/../..")
+    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-I", "-S", "-c"]
+    command += [REUSE + program + LAST, source, str(tmp_path), str(rounds)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if "unshare" in done.stderr:
         pytest.skip(f"no pid namespaces here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to choose the next pid")
+def test_pid_reuse_forced_stale_pidfd_refused(tmp_path):
+    """A pidfd opened before the pid was used again never reaches the newcomer."""
+    reuse_pids(tmp_path, STALE_PIDFD, 50)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to choose the next pid")
+def test_pid_reuse_same_tick_start_time(tmp_path):
+    """Start times count in ticks of 10 ms: number and start time can both be another's."""
+    if identity.pidfd_inode(os.getpid()) is None:
+        pytest.skip("kernel older than 6.9: start times are all there is")
+    assert reuse_pids(tmp_path, SAME_TICK, 1000) > 0
 
 
 def test_a_claim_answers_only_for_its_own(stranger):
@@ -255,6 +315,7 @@ def test_a_claim_answers_only_for_its_own(stranger):
     claim = belonging.Claim.__new__(belonging.Claim)
     claim.tag, claim.marker = 12345, b"RUNYARD_ATTEMPT_ID=job-c.1"
     claim.pid, claim.start_ticks = mine.pid, identity.start_ticks(mine.pid)
+    claim.pidfd_ino = identity.pidfd_inode(mine.pid)
     claims = belonging.Claims({"job-c.1": claim})
     assert claims.owner(mine.pid) == "job-c.1"
     assert claims.owner(other.pid) is None
