@@ -51,6 +51,8 @@ class Settings:
     grace_s: float = 40.0
     leftover_grace_s: float = 2.0
     log_cap_mb: int = 256
+    max_preparations: int = 4
+    cache_quota_gb: float = 0.0  # 0: no limit
     keep_days: float = 30.0
     notify_retry_delays: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0)
     max_body_mb: float = 8.0
@@ -78,6 +80,7 @@ _NOT_NEGATIVE = (
     "leftover_grace_s",
     "starvation_s",
     "history_size",
+    "cache_quota_gb",
 )
 _POSITIVE = (
     "max_concurrent",
@@ -85,6 +88,7 @@ _POSITIVE = (
     "monitoring_interval",
     "reconcile_interval",
     "log_cap_mb",
+    "max_preparations",
     "keep_days",
     "max_body_mb",
 )

@@ -78,7 +78,7 @@ def _spec(spec: JobSpec) -> dict[str, Any]:
         ],
         "lease_s": spec.lease.length_s if spec.lease else None,
         "on_lease_lost": spec.lease.on_lost if spec.lease else None,
-        "prefetch": list(spec.prefetch),
+        "prefetch": [secrets.hide_in_urls(uri) for uri in spec.prefetch],
         "tty": spec.tty,
         "isolation": spec.isolation,
         **{name: _kept(name, spec.extra.get(name)) for name in KEPT_FIELDS},

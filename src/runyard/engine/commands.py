@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from runyard.domain import errors, events, states
+from runyard.domain import errors, events, preparation, reasons, states
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job, Priority
+from runyard.domain.preparation import Preparation
 from runyard.domain.states import AttemptStatus, JobStatus
-from runyard.engine import cancel_reasons, readiness, story
+from runyard.engine import cancel_reasons, prefetch_plan, readiness, story
 from runyard.engine.actor import Actor
 from runyard.engine.parts import Parts
 from runyard.executors.base import Stop
@@ -18,10 +20,23 @@ from runyard.stores.base import Reader, Transaction
 
 _LIVE = frozenset({AttemptStatus.STARTING, AttemptStatus.RUNNING, AttemptStatus.STOPPING})
 
+PREPARED_BY = "local"  # the executor that runs preparations
 _TRIES = 5
 
 T = TypeVar("T")
 Change = Callable[[Transaction, Job, float], None]
+Guard = Callable[[Transaction, Job], bool]
+
+
+def _always(tx: Transaction, job: Job) -> bool:  # noqa: ARG001
+    return True
+
+
+def living_preparation(reader: Reader, job: Job) -> Preparation | None:
+    """The preparation of this job that has not ended."""
+    if not preparation.needed(job.spec):
+        return None
+    return next((one for one in reader.preparations(job.id) if one.status in _LIVE), None)
 
 
 def find(reader: Reader, ref: str | int) -> Job:
@@ -31,21 +46,50 @@ def find(reader: Reader, ref: str | int) -> Job:
     return job
 
 
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What runs under a supervisor of its own: an attempt, or the preparation of a job."""
+
+    name: str
+    node_id: str
+    executor: str
+
+
+def unit_of(found: Attempt | Preparation) -> Unit:
+    if isinstance(found, Attempt):
+        return Unit(found.attempt_id, found.node_id, found.executor)
+    return Unit(found.preparation_id, found.node_id, PREPARED_BY)
+
+
 class Commands:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def cancel(self, ref: str, actor: Actor, *, force: bool = False, cause: str = "user") -> Job:
         """Ask for the end; the job comes back cancelled, or cancelling until it is proven gone."""
+        return self._cancel(ref, actor, force, cause, _always)[0]
+
+    def cancel_if(self, ref: str, actor: Actor, cause: str, guard: Guard) -> bool:
+        """Cancel it if `guard`, asked in the same transaction, agrees; whether it did."""
+        return self._cancel(ref, actor, False, cause, guard)[1]
+
+    def _cancel(
+        self, ref: str, actor: Actor, force: bool, cause: str, guard: Guard
+    ) -> tuple[Job, bool]:
         now = self._parts.clock()
 
         def work(tx: Transaction) -> tuple[Job, _Asked | list[Job] | None]:
             job = find(tx, ref)
             actor.must_own(job)
+            if not guard(tx, job):
+                return job, None
             if job.status in (JobStatus.COMPLETED, JobStatus.FAILED):
                 raise errors.AlreadyEnded(job=job.ref, status=job.status.value)
             if job.status is JobStatus.CANCELLED:
                 return job, None
+            if (living := living_preparation(tx, job)) is not None:
+                asked = _cancel_prepared(tx, job, living, actor, force, cause, now)
+                return find(tx, job.id), asked
             if job.status in states.WAITING:
                 dependents = _cancel_waiting(tx, job, actor, cause, now)
                 return find(tx, job.id), dependents
@@ -58,10 +102,10 @@ class Commands:
             readiness.tell_cancelled(done, job.ref)
         elif done is not None:
             word = "force-kill" if force else "cancel"
-            log = story.of(job.ref, done.attempt.attempt_id)
+            log = story.of(job.ref, done.unit.name)
             log.info("{} asked by {}, grace {} s", word, actor.name, done.stop.grace_s)
-            self.pass_on(done.attempt, done.stop)
-        return job
+            self.pass_on(done.unit, done.stop)
+        return job, done is not None
 
     def _again_if_stale(self, work: Callable[[Transaction], T]) -> T:
         """With several servers the job may move between our look and our write: look again."""
@@ -72,16 +116,16 @@ class Commands:
                 continue
         return self._parts.store.write(work)
 
-    def pass_on(self, attempt: Attempt, stop: Stop) -> None:
-        """Tell the executor, if the attempt is this node's; else its own server."""
-        if self._parts.store.shared and attempt.node_id != self._parts.node_id:
+    def pass_on(self, unit: Unit, stop: Stop) -> None:
+        """Tell the executor, if the unit is this node's; else its own server."""
+        if self._parts.store.shared and unit.node_id != self._parts.node_id:
             self._parts.store.wake_others("stop")
             return
         try:
-            self._parts.executors[attempt.executor].stop(attempt.attempt_id, stop)
+            self._parts.executors[unit.executor].stop(unit.name, stop)
         except OSError as error:
             # The request is committed, so it is not lost: reconcile repeats it.
-            log = story.of(attempt.attempt_id.rpartition(".")[0], attempt.attempt_id)
+            log = story.of(unit.name.rpartition(".")[0], unit.name)
             log.error("the stop request could not be passed on yet: {}", error)
 
     def retry(self, ref: str, actor: Actor, *, fresh: bool = False) -> Job:
@@ -92,7 +136,9 @@ class Commands:
             actor.must_own(job)
             if job.status not in states.ENDED:
                 raise errors.NotEnded(job=job.ref, status=job.status.value)
-            ready, reason = readiness.of_new(False, tx.dependencies(job.id))
+            ready, reason = readiness.of_new(
+                False, tx.dependencies(job.id), prepared=readiness.is_prepared(tx, job)
+            )
             if reason is not None and readiness.is_broken(reason):
                 raise errors.Conflict(
                     f"Job {job.ref} depends on {reason.params.get('job')}, which did not succeed. "
@@ -166,19 +212,23 @@ class Commands:
     def delete(self, ref: str, actor: Actor) -> None:
         """Record, folders and logs of an ended job; its outputs and checkpoints are never ours."""
 
-        def work(tx: Transaction) -> tuple[Job, list[Attempt]]:
+        def work(tx: Transaction) -> tuple[Job, list[Unit]]:
             job = find(tx, ref)
             actor.must_own(job)
             if job.status not in states.ENDED:
                 raise errors.NotEnded(job=job.ref, status=job.status.value)
-            attempts = tx.attempts(job.id)
+            units = [unit_of(attempt) for attempt in tx.attempts(job.id)]
+            units += [unit_of(one) for one in tx.preparations(job.id)]
             tx.delete_job(job.id)
-            return job, attempts
+            return job, units
 
-        job, attempts = self._parts.store.write(work)
-        for attempt in attempts:
-            if attempt.node_id == self._parts.node_id:
-                self._parts.executors[attempt.executor].remove(attempt.attempt_id)
+        job, units = self._parts.store.write(work)
+        for unit in units:
+            if unit.node_id == self._parts.node_id:
+                self._parts.executors[unit.executor].remove(unit.name)
+        if job.spec.prefetch:
+            # The links; what they point to stays in the cache for others.
+            shutil.rmtree(prefetch_plan.folder_of(self._parts.settings, job.ref), True)
         story.of(job.ref).info("job deleted by {}", actor.name)
 
     def _change_waiting(self, ref: str, actor: Actor, change: Change) -> Job:
@@ -206,7 +256,7 @@ class Commands:
 class _Asked:
     """A stop that has to be passed on."""
 
-    attempt: Attempt
+    unit: Unit
     stop: Stop
 
 
@@ -217,12 +267,14 @@ def _cancel_waiting(tx: Transaction, job: Job, actor: Actor, cause: str, now: fl
             job.id,
             job.status,
             JobStatus.CANCELLED,
-            Event(events.JOB_CANCELLED, now, actor.name),
-            reason=cancel_reasons.asked(cause, actor.name),
+            Event(events.JOB_CANCELLED, now, actor.name, params={"cause": cause}),
+            reason=cancel_reasons.asked_of(job, cause, actor.name),
             ready=False,
             completed_at=now,
         )
     )
+    if job.spec.lease is not None:
+        tx.drop_lease(job.id)
     return readiness.settle_dependents(tx, job.id, now)
 
 
@@ -238,18 +290,42 @@ def _cancel_active(
     seq = attempt.stop_seq + 1
     tx.update_attempt(attempt.attempt_id, _LIVE, status=AttemptStatus.STOPPING, stop_seq=seq)
     code = events.JOB_FORCE_KILLED if force else events.JOB_CANCELLING
-    event = Event(code, now, actor.name, attempt.attempt_id, {"cause": cause})
-    if again:
-        tx.append_event(job.id, event)
-    else:
-        tx.apply(
-            states.move(
-                job.id,
-                job.status,
-                JobStatus.CANCELLING,
-                event,
-                reason=cancel_reasons.asked(cause, actor.name),
-            )
-        )
     grace = 0.0 if force else job.spec.grace_s
-    return _Asked(attempt, Stop(seq, cause, grace, actor.name, now))
+    told = {"cause": cause, "grace_s": grace, "stage": job.stage and job.stage.value}
+    event = Event(code, now, actor.name, attempt.attempt_id, told)
+    if again:
+        hurried = cancel_reasons.hurried(job.reason, now)
+        tx.update_job(job.id, frozenset({JobStatus.CANCELLING}), event, reason=hurried)
+    else:
+        reason = cancel_reasons.waiting(cause, actor.name, grace, now)
+        tx.apply(states.move(job.id, job.status, JobStatus.CANCELLING, event, reason=reason))
+    return _Asked(unit_of(attempt), Stop(seq, cause, grace, actor.name, now))
+
+
+def _cancel_prepared(
+    tx: Transaction,
+    job: Job,
+    living: Preparation,
+    actor: Actor,
+    force: bool,
+    cause: str,
+    now: float,
+) -> _Asked | None:
+    """As above, for a job whose download or check is under way."""
+    again = job.status is JobStatus.CANCELLING
+    if again and not force:
+        return None
+    seq = living.stop_seq + 1
+    stopping = AttemptStatus.STOPPING
+    tx.update_preparation(living.preparation_id, _LIVE, status=stopping, stop_seq=seq)
+    code = events.JOB_FORCE_KILLED if force else events.JOB_CANCELLING
+    event = Event(code, now, actor.name, living.preparation_id, {"cause": cause})
+    grace = 0.0 if force else preparation.GRACE_S
+    if again:
+        hurried = cancel_reasons.hurried(job.reason, now)
+        tx.update_job(job.id, frozenset({JobStatus.CANCELLING}), event, reason=hurried)
+    else:
+        code, stage = reasons.WAITING_FOR_PREPARATION, living.stage.value
+        reason = cancel_reasons.waiting(cause, actor.name, grace, now, code, stage=stage)
+        tx.apply(states.move(job.id, job.status, JobStatus.CANCELLING, event, reason=reason))
+    return _Asked(unit_of(living), Stop(seq, cause, grace, actor.name, now))

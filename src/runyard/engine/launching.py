@@ -32,7 +32,7 @@ class Launcher:
         self._parts = parts
         self._before = before
         self._failed = failed
-        self._base_env = _base_environment()
+        self._base_env = base_environment()
 
     def launch(self, placed: Placed) -> None:
         """Hand the attempt to its executor."""
@@ -67,6 +67,9 @@ class Launcher:
             params=attempt.params,
             gpu_uuids=tuple(grant.uuid for grant in attempt.gpus),
             ports=attempt.ports,
+            prefetch_dir=f"{settings.data_dir}/prefetch/{job.ref}/files"
+            if spec.prefetch
+            else None,
         )
         return Launch(
             attempt_id=attempt.attempt_id,
@@ -82,11 +85,13 @@ class Launcher:
             log_cap_bytes=settings.log_cap_mb * 1024 * 1024,
             gpu_uuids=facts.gpu_uuids,
             gpu_shared=attempt.request.shares_gpu,
+            tty=spec.tty,
+            isolation=spec.isolation,
             image=spec.image,
         )
 
 
-def _base_environment() -> dict[str, str]:
+def base_environment() -> dict[str, str]:
     """A clean base: never the server's own environment, which may hold secrets."""
     try:
         entry = pwd.getpwuid(os.getuid())

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from runyard.domain.preparation import is_preparation_id
 from runyard.engine import ending, story
 from runyard.engine.ending import Ender
 from runyard.engine.gpu_return import GpuReturn
@@ -26,12 +27,14 @@ class NewsDesk:
         gpu_return: GpuReturn,
         look_again: Callable[[], None],
         stuck: Callable[[str, Sequence[Mapping[str, Any]]], None],
+        prepared: Callable[[Sequence[tuple[str, End]]], None],
     ) -> None:
         self._ender = ender
         self._launcher = launcher
         self._gpu_return = gpu_return
         self._look_again = look_again
         self._stuck = stuck
+        self._prepared = prepared
         self._news: queue.SimpleQueue[News | None] = queue.SimpleQueue()
         self._started: dict[str, tuple[float, float]] = {}  # attempt -> (due, started at)
         self._thread = threading.Thread(target=self._run, name="news-desk", daemon=True)
@@ -81,6 +84,8 @@ class NewsDesk:
             if news is None:
                 return False
             if news.kind is NewsKind.STARTED:
+                if is_preparation_id(news.attempt_id):
+                    continue  # its end tells
                 due = time.monotonic() + _START_DELAY_S
                 self._started[news.attempt_id] = (due, news.at)
             elif news.kind is NewsKind.ENDED and news.end is not None:
@@ -90,6 +95,10 @@ class NewsDesk:
                 self._stuck(news.attempt_id, news.stuck)
             else:
                 self._look_again()
+        of_preparations = [told for told in ends if is_preparation_id(told[0])]
+        if of_preparations:
+            self._prepared(of_preparations)
+            ends = [told for told in ends if not is_preparation_id(told[0])]
         if ends:
             self.ended(ends)
         now = time.monotonic()

@@ -152,7 +152,7 @@ class Placer:
             boot_id=machine.boot_id,
             executor=executors[0] if job.spec.executor == "auto" else job.spec.executor,
             request=job.spec.request,
-            tag=_tag(self._parts.random(8)),
+            tag=fingerprint(self._parts.random(8)),
             created_at=now,
             stage=Stage.STARTING,
             gpus=chosen.gpus,
@@ -205,6 +205,6 @@ def _attempt(active: ActiveAttempt) -> AttemptView:
     )
 
 
-def _tag(random: bytes) -> int:
+def fingerprint(random: bytes) -> int:
     """A fingerprint no other process has by chance; never zero and below the limit's infinity."""
     return (int.from_bytes(random, "big") >> (64 - _TAG_BITS)) | (1 << (_TAG_BITS - 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runyard.domain import dependencies, events, reasons, retrying, states
+from runyard.domain import dependencies, events, preparation, reasons, retrying, states
 from runyard.domain.events import Event
 from runyard.domain.job import Dependency, Job
 from runyard.domain.reasons import Reason
@@ -16,7 +16,10 @@ _ACTOR = "scheduler"
 
 
 def of_new(
-    hold: bool, depends_on: Iterable[tuple[Dependency, str, JobStatus]]
+    hold: bool,
+    depends_on: Iterable[tuple[Dependency, str, JobStatus]],
+    *,
+    prepared: bool = True,
 ) -> tuple[bool, Reason | None]:
     """(ready, own reason) of a job that is about to wait; a reason with code dependency_failed
     means that it can never run."""
@@ -25,6 +28,8 @@ def of_new(
         return False, waits_for
     if hold:
         return False, Reason(reasons.HELD)
+    if not prepared:
+        return False, Reason(reasons.PREPARING)
     return True, None
 
 
@@ -32,9 +37,16 @@ def is_broken(reason: Reason | None) -> bool:
     return reason is not None and reason.code == reasons.DEPENDENCY_FAILED
 
 
+def is_prepared(tx: Transaction, job: Job) -> bool:
+    """Whether all that must be here before it starts is here."""
+    if not preparation.needed(job.spec):
+        return True
+    return any(one.succeeded for one in tx.preparations(job.id))
+
+
 def refresh(tx: Transaction, job: Job, *, hold: bool, now: float) -> tuple[bool, Reason | None]:
     """(ready, own reason) of a waiting job as it stands now."""
-    ready, reason = of_new(hold, tx.dependencies(job.id))
+    ready, reason = of_new(hold, tx.dependencies(job.id), prepared=is_prepared(tx, job))
     if ready and job.not_before is not None and job.not_before > now:
         return False, retrying.delay_reason(None, job.not_before, job.attempt_number)
     return ready, reason

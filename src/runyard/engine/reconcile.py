@@ -15,7 +15,7 @@ from runyard.domain import events
 from runyard.domain.job import Attempt, Job
 from runyard.domain.states import AttemptStatus, JobStatus
 from runyard.engine import cancel_reasons, story
-from runyard.engine.commands import Commands
+from runyard.engine.commands import Commands, unit_of
 from runyard.engine.ending import Ender
 from runyard.engine.parts import Parts
 from runyard.engine.placing import NODE_SILENT_S
@@ -112,7 +112,7 @@ class Reconciler:
             self.stuck(attempt.attempt_id, seen.stuck)
         if job.status is JobStatus.CANCELLING and seen.stop_seq < attempt.stop_seq:
             log.info("repeating a stop request that did not arrive")
-            self._commands.pass_on(attempt, self._stop_of(attempt, job))
+            self._commands.pass_on(unit_of(attempt), self._stop_of(attempt, job))
         if adopted:
             log.info("adopted: {} since {}", seen.sight.value, seen.started_at)
 

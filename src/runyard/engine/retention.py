@@ -52,6 +52,7 @@ class Retention:
         and told."""
         with self._parts.store.read() as reader:
             unknown = set(ids) - set(reader.attempts_by_id(ids))
+            unknown -= {one.preparation_id for one in reader.live_preparations()}
         living = (Sight.STARTING, Sight.RUNNING, Sight.STOPPING)
         gone = []
         for attempt_id, seen in executor.inspect(sorted(unknown)).items():

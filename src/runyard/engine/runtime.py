@@ -21,6 +21,7 @@ from runyard.engine.machines import Machines
 from runyard.engine.news import NewsDesk
 from runyard.engine.parts import Parts
 from runyard.engine.placing import Placer
+from runyard.engine.preparing import Preparer
 from runyard.engine.reconcile import Found, Reconciler
 from runyard.engine.retention import Retention
 from runyard.executors.base import End
@@ -29,6 +30,7 @@ from runyard.stores.base import Transaction
 _MEASURE_S = 5.0
 _HEARTBEAT_S = 15.0
 _RETENTION_S = 3600.0
+_PREPARE_LOOK_S = 5.0  # a job whose dependencies are met wakes nobody
 _SHUTDOWN_SLACK_S = 20.0
 _SHUTDOWN_LOOK_S = 0.05
 
@@ -54,8 +56,10 @@ class Runtime:
             self._gpu_return,
             look_again=lambda: self._reconciling.wake(),
             stuck=lambda attempt_id, stuck: self._reconciler.stuck(attempt_id, stuck),
+            prepared=lambda ends: self.preparer.ended(ends),
         )
         self._reconciler = Reconciler(parts, self._ender, commands, self._news.ended)
+        self.preparer = Preparer(parts, commands, self._prepared)
         self._retention = Retention(parts)
         settings = parts.settings
         self._scheduling = Loop("scheduling", self._schedule, settings.resource_check_interval)
@@ -63,7 +67,14 @@ class Runtime:
         interval = settings.reconcile_interval
         self._reconciling = Loop("reconciling", self._reconcile, interval, first_after=interval)
         self._retaining = Loop("retention", self._retain, _RETENTION_S, first_after=60)
-        self._loops = (self._scheduling, self._measuring, self._reconciling, self._retaining)
+        self._preparing = Loop("preparing", self.preparer.work, _PREPARE_LOOK_S)
+        self._loops = (
+            self._scheduling,
+            self._measuring,
+            self._reconciling,
+            self._retaining,
+            self._preparing,
+        )
         self._heartbeat_due = 0.0
         self.shutting_down = False
         self.running = False
@@ -82,7 +93,9 @@ class Runtime:
         self._look_at_executors()
         self._machines.register(epoch_grows=True)
         found = self._reconciler.adopt()
+        self.preparer.reconcile(at_start=True)
         self.placer.dispatching = True
+        self.preparer.open = True
         parts.store.on_wake(self._woken)
         for loop in self._loops:
             loop.start()
@@ -106,6 +119,7 @@ class Runtime:
         """No new start and no new job from now on: this server is going away."""
         self.shutting_down = True
         self.placer.dispatching = False
+        self.preparer.open = False
 
     def end_all(
         self, force: Callable[[], bool] = lambda: False, patience_s: float | None = None
@@ -120,7 +134,8 @@ class Runtime:
             patience_s = max((job.spec.grace_s for job in jobs), default=0.0) + _SHUTDOWN_SLACK_S
         deadline = time.monotonic() + patience_s
         forced: set[int] = set()
-        while jobs and time.monotonic() < deadline:
+        preparing = self.preparer.stop_all()
+        while (jobs or preparing) and time.monotonic() < deadline:
             by_force = force()
             if by_force and not forced:
                 deadline = min(deadline, time.monotonic() + _SHUTDOWN_SLACK_S)
@@ -128,9 +143,10 @@ class Runtime:
             time.sleep(_SHUTDOWN_LOOK_S)
             # Again from the start: a placement may have been under way.
             jobs = self._own_jobs()
+            preparing = self.preparer.stop_all()
         if jobs:
             story.of().critical("{} jobs could not be ended; they stay adoptable", len(jobs))
-        return not jobs
+        return not jobs and not preparing
 
     def _stop(self, jobs: list[Job], force: bool, forced: set[int]) -> None:
         """Each job is asked once, and once more by force."""
@@ -161,6 +177,14 @@ class Runtime:
         self._scheduling.wake()
         if self._parts.store.shared:
             self._parts.store.wake_others("queue")
+
+    def prepare(self) -> None:
+        """A job may need its preparation begun."""
+        self._preparing.wake()
+
+    def _prepared(self) -> None:
+        self._preparing.wake()
+        self.wake()
 
     # loops
 
@@ -204,6 +228,7 @@ class Runtime:
 
     def _reconcile(self) -> float | None:
         self._reconciler.round()
+        self.preparer.reconcile(at_start=False)
         return None
 
     def _retain(self) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from runyard.domain import dependencies, errors, events, ids, reasons, states
+from runyard.domain import dependencies, errors, events, ids, preparation, reasons, states
 from runyard.domain.events import Event
 from runyard.domain.job import Dependency, Job, NewJob, Submission
 from runyard.domain.scheduling import defaults
@@ -39,12 +39,18 @@ class _Stored:
 
 class Submitter:
     def __init__(
-        self, parts: Parts, placer: Placer, launcher: Launcher, wake: Callable[[], None]
+        self,
+        parts: Parts,
+        placer: Placer,
+        launcher: Launcher,
+        wake: Callable[[], None],
+        prepare: Callable[[], None],
     ) -> None:
         self._parts = parts
         self._placer = placer
         self._launcher = launcher
         self._wake = wake
+        self._prepare = prepare
 
     def submit(
         self, submissions: Sequence[Submission], actor: Actor, idempotency: Idempotency | None
@@ -103,6 +109,8 @@ class Submitter:
             self._launcher.launch(placed)
         if stored.wake:
             self._wake()
+        if any(preparation.needed(job.spec) for job in stored.jobs):
+            self._prepare()
         if stored.fresh:
             for job in stored.jobs[:_TOLD]:
                 story.of(job.ref).info("job submitted by {}: {}", actor.name, job.spec.name)
@@ -191,9 +199,10 @@ def _lookup(tx: Transaction, submission: Submission, batch: dict[str, Job]) -> F
 
 
 def _settled(draft: NewJob, found: Found) -> NewJob:
-    if not found and not draft.hold:
+    prepared = not preparation.needed(draft.spec)
+    if not found and not draft.hold and prepared:
         return draft  # ready as it is
-    ready, reason = readiness.of_new(draft.hold, found)
+    ready, reason = readiness.of_new(draft.hold, found, prepared=prepared)
     waits_for = tuple(dependency for dependency, _, _ in found)
     return replace(draft, depends_on=waits_for, ready=ready, reason=reason)
 

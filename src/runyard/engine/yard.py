@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from runyard import __version__
-from runyard.domain import errors, events, states
+from runyard.domain import errors, events, preparation, states
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Job, Priority, Submission
 from runyard.domain.states import AttemptStatus, JobStatus
@@ -40,7 +40,11 @@ class Yard:
         self._machines = Machines(parts)
         self.runtime = Runtime(parts, self._commands, self._machines, tag_of)
         self._submitter = Submitter(
-            parts, self.runtime.placer, self.runtime.launcher, self.runtime.wake
+            parts,
+            self.runtime.placer,
+            self.runtime.launcher,
+            self.runtime.wake,
+            self.runtime.prepare,
         )
         self.key_ring = Keys(parts)
 
@@ -101,6 +105,9 @@ class Yard:
             ended = [a for a in reader.attempts(job.id) if a.receipt is not None]
             if ended:
                 return dict(ended[-1].receipt or {})
+            prepared = [p for p in reader.preparations(job.id) if p.receipt is not None]
+            if prepared and job.status in states.ENDED:
+                return dict(prepared[-1].receipt or {})
             if job.status is JobStatus.CANCELLED:
                 return explaining.empty_receipt(job)
         raise errors.NotFound(f"Job {job.ref} has no receipt yet: it has not ended.", job=job.ref)
@@ -234,6 +241,8 @@ class Yard:
 
     def _and_wake(self, job: Job) -> Job:
         self.runtime.wake()
+        if preparation.needed(job.spec):
+            self.runtime.prepare()
         return job
 
     def _set_dispatching(self, on: bool, actor: Actor) -> None:

@@ -1,0 +1,112 @@
+"""Preparation: what must be here before a job may be placed, and what its end means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runyard.domain import ending, reasons
+from runyard.domain.job import JobSpec
+from runyard.domain.reasons import Reason
+from runyard.domain.states import AttemptStatus, Stage
+
+# Its program is told to end by SIGTERM and needs no longer than this to leave a whole part.
+GRACE_S = 1.0
+# Trouble that may pass by itself: tried again as often as there are delays.
+PASSING = frozenset({"network", "disk_full", "busy"})
+# A lost supervisor is nobody's fault, but not for ever.
+_MOST_LOST = 5
+
+_ID = re.compile(r".+\.p[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """One try at preparing a job; its folder and supervisor are like those of an attempt."""
+
+    preparation_id: str  # f"{job.ref}.p{number}"
+    job_id: int
+    number: int
+    status: AttemptStatus
+    stage: Stage
+    node_id: str
+    machine_id: str
+    boot_id: str
+    tag: int
+    created_at: float
+    stop_seq: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    cause: str | None = None
+    outcome: Mapping[str, Any] | None = None  # as its program told it: code, and what it needs
+    receipt: Mapping[str, Any] | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status is AttemptStatus.ENDED and self.exit_code == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Start the next one when `due` has come."""
+
+    due: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    reason: Reason
+
+
+def needed(spec: JobSpec) -> bool:
+    return bool(spec.prefetch)
+
+
+def preparation_id(job_ref: str, number: int) -> str:
+    return f"{job_ref}.p{number}"
+
+
+def is_preparation_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None
+
+
+def next_step(
+    earlier: Sequence[Preparation], since: float, delays: Sequence[float]
+) -> Begin | GiveUp | None:
+    """What an unprepared job needs now: a first or another try, or the end of trying. None while
+    one is under way. Tries before `since`, when a person last asked for the job, do not count."""
+    tries = [one for one in earlier if one.created_at >= since]
+    if not tries:
+        return Begin(0.0)
+    last = tries[-1]
+    if last.status is not AttemptStatus.ENDED:
+        return None
+    ended_at = last.ended_at or last.created_at
+    if last.cause in ending.CANCELLED:  # the server was shut down meanwhile: go on from there
+        return Begin(0.0)
+    if _was_lost(last):
+        lost = sum(_was_lost(one) for one in tries)
+        return Begin(ended_at) if lost < _MOST_LOST else GiveUp(_failure(last))
+    failures = sum(not _was_lost(one) and one.cause not in ending.CANCELLED for one in tries)
+    code = (last.outcome or {}).get("code")
+    if code in PASSING and failures <= len(delays):
+        return Begin(ended_at + delays[failures - 1])
+    return GiveUp(_failure(last))
+
+
+def _was_lost(one: Preparation) -> bool:
+    return one.cause in ending.LOST or one.cause == ending.NEVER_STARTED
+
+
+def _failure(last: Preparation) -> Reason:
+    told = dict(last.outcome or {})
+    told.setdefault("code", "lost" if _was_lost(last) else "failed")
+    if last.exit_code is not None:
+        told.setdefault("exit_code", last.exit_code)
+    if last.signal is not None:
+        told.setdefault("signal", last.signal)
+    return Reason(reasons.PREPARATION_FAILED, {"stage": last.stage.value, **told})

@@ -1,0 +1,84 @@
+"""What the prefetch program is told to do for a job, and what it told of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from runyard.domain import job_environment
+from runyard.domain.job import Job
+from runyard.domain.preparation import GRACE_S, Preparation
+from runyard.engine.launching import base_environment
+from runyard.executors.base import Launch
+from runyard.prefetch import plan
+from runyard.settings import Settings
+
+# Variables of the job that would change how our own interpreter runs.
+_NOT_OURS = ("PYTHON", "LD_")
+
+
+def folder_of(settings: Settings, job_ref: str) -> Path:
+    return settings.data_dir / "prefetch" / job_ref
+
+
+def files_dir(settings: Settings, job: Job) -> str:
+    """Where the job finds what was fetched for it, by name."""
+    return str(folder_of(settings, job.ref) / "files")
+
+
+class PrefetchPlan:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def launch(self, job: Job, begun: Preparation) -> Launch:
+        """Writes the plan; the launch runs the program on it."""
+        folder = folder_of(self._settings, job.ref)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        quota_gb = self._settings.cache_quota_gb
+        wanted = plan.Plan(
+            cache_dir=str(self._settings.data_dir / "cache"),
+            link_dir=files_dir(self._settings, job),
+            items=tuple(plan.Item(uri) for uri in job.spec.prefetch),
+            progress_file=str(_progress_file(self._settings, job.ref, begun.preparation_id)),
+            quota_bytes=int(quota_gb * 1024**3) if quota_gb else None,
+        )
+        path = folder / f"{begun.preparation_id}.plan.json"
+        plan.write(wanted, path)
+        return Launch(
+            attempt_id=begun.preparation_id,
+            job_ref=job.ref,
+            tag=begun.tag,
+            argv=tuple(plan.command(path)),
+            env=self._environment(job, begun),
+            cwd=str(folder),
+            grace_s=GRACE_S,
+            leftover_grace_s=self._settings.leftover_grace_s,
+        )
+
+    def progress(self, job_ref: str, preparation_id: str) -> plan.Progress | None:
+        """How far a download is; None while nothing is known."""
+        return plan.read_progress(_progress_file(self._settings, job_ref, preparation_id))
+
+    def outcome(self, job_ref: str, preparation_id: str) -> dict[str, Any] | None:
+        """What it told when it ended: a code, and what went wrong with which address."""
+        told = self.progress(job_ref, preparation_id)
+        found = told.get("outcome") if told else None
+        return {**found} if found else None
+
+    def _environment(self, job: Job, begun: Preparation) -> dict[str, str]:
+        """The person's tokens and proxies, but nothing that bends the interpreter."""
+        theirs = {
+            name: value
+            for name, value in job.spec.env_vars.items()
+            if not name.startswith(_NOT_OURS)
+        }
+        return {
+            **base_environment(),
+            **theirs,
+            "RUNYARD_JOB_ID": job.ref,
+            job_environment.MARKER: begun.preparation_id,
+        }
+
+
+def _progress_file(settings: Settings, job_ref: str, preparation_id: str) -> Path:
+    return folder_of(settings, job_ref) / f"{preparation_id}.progress.json"

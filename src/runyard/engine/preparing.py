@@ -1,0 +1,278 @@
+"""Preparation of jobs: started while they wait, recorded when it ends, ended with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from runyard.domain import events, preparation, reasons, states
+from runyard.domain.events import Event
+from runyard.domain.job import Job
+from runyard.domain.preparation import Preparation
+from runyard.domain.reasons import Reason
+from runyard.domain.states import AttemptStatus, JobStatus, Stage
+from runyard.engine import cancel_reasons, readiness, story
+from runyard.engine.commands import PREPARED_BY, Commands, unit_of
+from runyard.engine.parts import Parts
+from runyard.engine.placing import fingerprint
+from runyard.engine.prefetch_plan import PrefetchPlan
+from runyard.executors.base import End, Executor, ExecutorUnavailable, Sight, Stop
+from runyard.stores.base import Transaction
+
+_ACTOR = "preparation"
+_LIVE = frozenset({AttemptStatus.STARTING, AttemptStatus.RUNNING, AttemptStatus.STOPPING})
+_HAND_OVER_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    job: Job
+    of: Preparation
+    to: JobStatus | None  # None when the job goes on waiting
+    cancelled: Sequence[Job] = ()
+
+
+class Preparer:
+    def __init__(self, parts: Parts, commands: Commands, wake: Callable[[], None]) -> None:
+        self._parts = parts
+        self._commands = commands
+        self._plan = PrefetchPlan(parts.settings)
+        self._wake = wake
+        self.open = False  # until the yard opens, and again when it shuts down
+
+    # the loop
+
+    def work(self) -> float | None:
+        """Begin what is due; when to look again."""
+        executor = self._executor()
+        if executor is None or not self.open or not executor.available()[0]:
+            return None
+        with self._parts.store.read() as reader:
+            if not reader.unprepared_jobs():
+                return None
+        now = self._parts.clock()
+        due: list[float] = []
+
+        def work(tx: Transaction) -> list[tuple[Job, Preparation]]:
+            due.clear()
+            free = self._parts.settings.max_preparations
+            free -= len(tx.live_preparations(self._parts.node_id))
+            begun: list[tuple[Job, Preparation]] = []
+            for job in tx.unprepared_jobs():
+                step = self._next(tx, job)
+                if isinstance(step, preparation.GiveUp):
+                    _fail(tx, job, step.reason, now)
+                elif step is not None and step.due > now:
+                    due.append(step.due)
+                elif step is not None and len(begun) < free:
+                    begun.append((job, self._begin(tx, job, now)))
+            return begun
+
+        shared = self._parts.store.shared
+        for job, begun in self._parts.store.write(work, exclusive=shared):
+            self._launch(executor, job, begun)
+        return max(0.0, min(due) - now) if due else None
+
+    def _next(self, tx: Transaction, job: Job) -> preparation.Begin | preparation.GiveUp | None:
+        delays = job.spec.retry_delays or self._parts.settings.retry_delays
+        return preparation.next_step(tx.preparations(job.id), job.queued_at, delays)
+
+    def _begin(self, tx: Transaction, job: Job, now: float) -> Preparation:
+        number = len(tx.preparations(job.id)) + 1
+        machine = self._parts.machine
+        begun = Preparation(
+            preparation_id=preparation.preparation_id(job.ref, number),
+            job_id=job.id,
+            number=number,
+            status=AttemptStatus.STARTING,
+            stage=Stage.PREFETCH,
+            node_id=self._parts.node_id,
+            machine_id=machine.machine_id,
+            boot_id=machine.boot_id,
+            tag=fingerprint(self._parts.random(8)),
+            created_at=now,
+        )
+        tx.insert_preparation(begun)
+        event = Event(events.PREPARATION_STARTED, now, _ACTOR, begun.preparation_id)
+        reason = Reason(
+            reasons.PREPARING,
+            {"stage": begun.stage.value, "preparation": begun.preparation_id},
+        )
+        tx.update_job(job.id, states.WAITING, event, stage=begun.stage, ready=False, reason=reason)
+        return begun
+
+    def _launch(self, executor: Executor, job: Job, begun: Preparation) -> None:
+        log = story.of(job.ref, begun.preparation_id)
+        try:
+            executor.start(self._plan.launch(job, begun))
+        except (ExecutorUnavailable, OSError) as error:
+            log.error("the preparation could not be handed over: {}", error)
+            if executor.refuse(begun.preparation_id):
+                end = End(None, None, "never_started", "server", self._parts.clock())
+                self.ended([(begun.preparation_id, end)])
+            return
+        log.info("preparation started: {} to fetch", len(job.spec.prefetch))
+
+    # ends
+
+    def ended(self, ends: Sequence[tuple[str, End]]) -> None:
+        """Record the ends of preparations; their jobs become ready, wait on, fail or are gone."""
+        now = self._parts.clock()
+
+        def work(tx: Transaction) -> list[_Recorded]:
+            return [done for name, end in ends if (done := self._end(tx, name, end, now))]
+
+        for done in self._parts.store.write(work):
+            self._tell(done)
+        self._wake()
+
+    def _end(self, tx: Transaction, name: str, end: End, now: float) -> _Recorded | None:
+        found = tx.preparation(name)
+        job = tx.job(found.job_id) if found else None
+        if found is None or job is None or found.status is AttemptStatus.ENDED:
+            return None
+        outcome = self._plan.outcome(job.ref, name)
+        tx.update_preparation(
+            name,
+            _LIVE,
+            status=AttemptStatus.ENDED,
+            exit_code=end.code,
+            signal=end.signal,
+            cause=end.cause,
+            outcome=outcome,
+            started_at=end.started_at,
+            ended_at=end.ended_at,
+            receipt=_receipt(found, end),
+        )
+        params = {"exit_code": end.code, "signal": end.signal, "cause": end.cause}
+        event = Event(events.PREPARATION_ENDED, end.ended_at, _ACTOR, name, params)
+        tx.append_event(job.id, event)
+        if job.status is JobStatus.CANCELLING:
+            return _Recorded(job, found, JobStatus.CANCELLED, _cancelled(tx, job, end))
+        if job.status not in states.WAITING:
+            return None
+        step = None if end.code == 0 else self._next(tx, job)
+        if isinstance(step, preparation.GiveUp):
+            return _Recorded(job, found, JobStatus.FAILED, _fail(tx, job, step.reason, now))
+        ready, reason = readiness.refresh(tx, job, hold=job.hold, now=now)
+        if step is not None and reason is not None and reason.code == reasons.PREPARING:
+            again = {"stage": found.stage.value, "until": step.due, "last": outcome or {}}
+            reason = Reason(reasons.PREPARING, again)
+        tx.update_job(job.id, states.WAITING, stage=None, ready=ready, reason=reason)
+        return _Recorded(job, found, None)
+
+    def _tell(self, done: _Recorded) -> None:
+        log = story.of(done.job.ref, done.of.preparation_id)
+        if done.to is JobStatus.CANCELLED:
+            log.info("job cancelled during its download: nothing of it runs any more")
+        elif done.to is JobStatus.FAILED:
+            log.error("preparation failed: the job cannot run")
+        else:
+            log.info("preparation ended")
+        readiness.tell_cancelled(done.cancelled, done.job.ref)
+
+    # restarts and shutdown
+
+    def reconcile(self, *, at_start: bool) -> None:
+        """Make the records and what really lives agree, as for attempts."""
+        executor = self._executor()
+        if executor is None:
+            return
+        own = self._parts.node_id if self._parts.store.shared else None
+        with self._parts.store.read() as reader:
+            found = {one.preparation_id: one for one in reader.live_preparations(own)}
+        if not found:
+            return
+        ends: list[tuple[str, End]] = []
+        now = self._parts.clock()
+        for name, seen in executor.inspect(list(found)).items():
+            if seen.sight is Sight.ENDED and seen.end is not None:
+                ends.append((name, seen.end))
+            elif seen.sight is Sight.ABSENT:
+                patience = 0.0 if at_start else _HAND_OVER_S
+                if now - found[name].created_at >= patience and executor.refuse(name):
+                    ends.append((name, End(None, None, "never_started", "reconciler", now)))
+            elif found[name].stop_seq > seen.stop_seq:
+                stop = Stop(found[name].stop_seq, "user", 0.0, "unknown", now)
+                self._commands.pass_on(unit_of(found[name]), stop)
+        if ends:
+            self.ended(ends)
+
+    def stop_all(self) -> int:
+        """End this node's preparations because of a shutdown; their jobs go on waiting, and the
+        next start goes on where they stopped. How many still live."""
+        self.open = False
+        now = self._parts.clock()
+
+        def work(tx: Transaction) -> tuple[list[tuple[Preparation, Stop]], int]:
+            live = tx.live_preparations(self._parts.node_id)
+            asked = []
+            for one in live:
+                if one.stop_seq == 0:
+                    changes = {"status": AttemptStatus.STOPPING, "stop_seq": 1}
+                    tx.update_preparation(one.preparation_id, _LIVE, **changes)
+                    stop = Stop(1, "shutdown", preparation.GRACE_S, "server", now)
+                    asked.append((one, stop))
+            return asked, len(live)
+
+        asked, living_count = self._parts.store.write(work, durable=False)
+        for one, stop in asked:
+            self._commands.pass_on(unit_of(one), stop)
+        return living_count
+
+    def _executor(self) -> Executor | None:
+        return self._parts.executors.get(PREPARED_BY)
+
+
+def _cancelled(tx: Transaction, job: Job, end: End) -> list[Job]:
+    tx.apply(
+        states.move(
+            job.id,
+            JobStatus.CANCELLING,
+            JobStatus.CANCELLED,
+            Event(events.JOB_CANCELLED, end.ended_at, _ACTOR),
+            reason=cancel_reasons.asked_for(job),
+            stage=None,
+            ready=False,
+            completed_at=end.ended_at,
+        )
+    )
+    return readiness.settle_dependents(tx, job.id, end.ended_at)
+
+
+def _fail(tx: Transaction, job: Job, reason: Reason, now: float) -> list[Job]:
+    tx.apply(
+        states.move(
+            job.id,
+            job.status,
+            JobStatus.FAILED,
+            Event(events.JOB_FAILED, now, _ACTOR, params=dict(reason.params)),
+            reason=reason,
+            stage=None,
+            ready=False,
+            completed_at=now,
+        )
+    )
+    return readiness.settle_dependents(tx, job.id, now)
+
+
+def _receipt(found: Preparation, end: End) -> dict[str, object]:
+    told = end.receipt
+    asked = told.get("stop") or {}
+    return {
+        "attempt_id": found.preparation_id,
+        "requested_by": asked.get("requested_by"),
+        "requested_at": asked.get("requested_at"),
+        "stage": found.stage.value,
+        "signals": told.get("signals", []),
+        "processes_ended": told.get("processes_ended", 0),
+        "proof": told.get("proof"),
+        "stuck": told.get("stuck", []),
+        "gpus": [],
+        "ports": [],
+        "shm_bytes": told.get("shm_bytes", 0),
+        "temp_removed": told.get("temp_removed", False),
+        "seconds": round(told.get("seconds") or 0.0, 6),
+        "ended_at": end.ended_at,
+        "by": end.by,
+    }
