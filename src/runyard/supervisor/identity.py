@@ -43,8 +43,7 @@ def of_process(pid: int) -> Identity:
     return {
         "pid": pid,
         "start_ticks": start_ticks(pid),
-        "boot_id": boot_id(),
-        "pidns": pid_namespace(),
+        **machine_life(),
         "pidfd_ino": pidfd_inode(pid),
     }
 
@@ -68,9 +67,19 @@ def pidfd_inode(pid: int) -> int | None:
         os.close(other)
 
 
+def machine_life() -> Identity:
+    """Where and how long numbers of processes mean anything: boot and pid namespace. The number
+    of a namespace is used again after its end, so the start of its first process belongs to it."""
+    return {"boot_id": boot_id(), "pidns": pid_namespace(), "init_ticks": start_ticks(1)}
+
+
 def same_machine_life(recorded: Identity) -> bool:
-    """Whether pids recorded there mean anything here: same boot, same pid namespace."""
-    return recorded.get("boot_id") == boot_id() and recorded.get("pidns") == pid_namespace()
+    """Whether pids recorded there mean anything here. Old records do not tell of process 1."""
+    now = machine_life()
+    return all(
+        recorded.get(name, value if name == "init_ticks" else None) == value
+        for name, value in now.items()
+    )
 
 
 def open_verified(recorded: Identity) -> int | None:

@@ -15,11 +15,18 @@ def test_own_identity_verifies():
     os.close(pidfd)
 
 
-@pytest.mark.parametrize("field", ["boot_id", "pidns", "start_ticks"])
+@pytest.mark.parametrize("field", ["boot_id", "pidns", "init_ticks", "start_ticks"])
 def test_any_difference_is_a_stranger(field):
     record = identity.of_process(os.getpid())
     record[field] = "other" if field == "boot_id" else record[field] + 1
     assert identity.open_verified(record) is None
+
+
+def test_a_record_without_process_1_still_counts():
+    """Written by a release that did not tell of it."""
+    record = identity.of_process(os.getpid())
+    del record["init_ticks"]
+    assert identity.same_machine_life(record)
 
 
 def test_gone_process_has_no_identity():

@@ -45,6 +45,10 @@ _SETTINGS = (
 
 
 def run(args: argparse.Namespace) -> int:
+    from runyard.supervisor import init
+
+    if init.is_needed():
+        return init.run([sys.executable, *sys.orig_argv[1:]])
     from runyard import server
 
     given = {name: getattr(args, name) for name in _SETTINGS}
