@@ -5,10 +5,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
 from keeper_yard import Yard, wait_for
+from without_rights import becoming, reachable_python
 from workloads import SHAPES
 
 from runyard.supervisor import (
@@ -21,6 +23,28 @@ from runyard.supervisor import (
 )
 
 SCANNABLE = sorted(set(SHAPES) - {"hopper_1ms", "hopper_tight_x4"})
+
+
+LISTEN = """
+import socket, sys
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind(sys.argv[1])
+listener.listen()
+print("listening", flush=True)
+while True:
+    client, _ = listener.accept()
+    print("connected", client.recv(4096), flush=True)
+"""
+ASK = """
+import socket, sys
+client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+client.connect(sys.argv[1])
+try:
+    client.send(b"hello")
+    print(client.recv(4096))
+except (BrokenPipeError, ConnectionResetError):
+    print(b"")
+"""
 
 
 def kill_keeper(yard):
@@ -65,7 +89,7 @@ def test_keeper_restarted_new_jobs_supervised(yard):
 
 
 @pytest.mark.parametrize("shape", SCANNABLE)
-def test_keeper_and_shim_kill9_tag_sweep(yard, shape):
+def test_keeper_and_supervisor_kill9_tag_sweep(yard, shape):
     """Supervisor and keeper both dead: nobody is the parent, the tag still tells (R41)."""
     attempt_id, alive, _ = yard.start_shape(shape)
     supervisor = yard.supervisor_pid(attempt_id)
@@ -123,12 +147,12 @@ def test_keeper_killed_mid_fork(yard):
         batch = [yard.start(["/bin/sh", "-c", "exit 9"]) for _ in range(6)]
         ids += batch
         os.kill(yard.keeper_pid(), signal.SIGKILL)
-    for attempt_id in ids:
-        folder = yard.folder(attempt_id)
+    folders = {yard.folder(attempt_id): attempt_id for attempt_id in ids}
+    for folder in folders:
         wait_for(lambda f=folder: not liveness.supervisor_alive(f), "its supervisor to be done")
-        end = reconcile.settle(folder, keeper_alive=True)
+    for folder, end in reconcile.settle_all(folders, keeper_alive=True).items():
         assert (end["code"], end["cause"]) in ((9, "exited"), (None, "never_started"))
-        yard.check_ended(attempt_id)
+        yard.check_ended(folders[folder])
 
 
 def test_only_one_keeper_per_data_directory(yard):
@@ -212,8 +236,40 @@ def test_keeper_survives_hostile_messages(yard):
     assert yard.wait_end(yard.start(["/bin/true"]))["code"] == 0
 
 
-def test_socket_owned_by_stranger_rejected(yard, monkeypatch):
-    """A client refuses a keeper that runs as somebody else."""
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become another user")
+def test_socket_owned_by_stranger_rejected(yard):
+    """Somebody else listens where the keeper should: nothing is said to that process. And our
+    keeper hangs up on somebody else who got as far as its socket."""
+    with tempfile.TemporaryDirectory(prefix="runyard-stranger-") as place:
+        address = f"{place}/socket"
+        os.chmod(place, 0o777)
+        python = [reachable_python(), "-I", "-c"]
+        listening = subprocess.Popen(
+            [*python, LISTEN, address], stdout=subprocess.PIPE, cwd="/", **becoming()
+        )
+        try:
+            assert listening.stdout.readline() == b"listening\n"
+            ours = f"{yard.data_dir}/keeper/{yard.keeper.generation}.sock"
+            os.mkdir(os.path.dirname(ours))
+            os.symlink(address, ours)
+            assert not yard.keeper._connect()
+            attempt_id = yard.start(["/bin/sh", "-c", "exit 3"])
+            assert yard.wait_end(attempt_id)["code"] == 3
+        finally:
+            listening.kill()
+            heard = listening.communicate()[0]
+        assert set(heard.splitlines()) == {b"connected b''"}
+        os.unlink(address)
+        os.link(ours, address)
+        os.chmod(address, 0o777)
+        asking = subprocess.run(
+            [*python, ASK, address], capture_output=True, cwd="/", check=True, **becoming()
+        )
+        assert asking.stdout == b"b''\n"
+
+
+def test_keeper_of_another_user_refused(yard, monkeypatch):
+    """The same check without being root."""
     yard.keeper.ensure()
     stranger = keeper_client.KeeperClient(yard.data_dir)
     monkeypatch.setattr(keeper_client, "_peer_uid", lambda _: os.getuid() + 1)

@@ -42,6 +42,25 @@ def test_level_recorded_in_supervisor_record(yard):
     assert yard.journal(attempt_id).supervisor["containment"] == "subreaper"
 
 
+def test_probe_no_pidfd(nobody):
+    """A kernel before 5.3: the probe says so, and a cancel only takes until the heartbeat."""
+    seen = nobody.run("no-pidfd", "without_pidfds", REFUSED="without_pidfds")
+    assert not seen["probe"]["pidfd"]
+    assert not seen["nudged"]
+    assert seen["dead"]
+    assert (seen["end"]["cause"], seen["end"]["proof"]) == ("cancelled", "echild")
+
+
+@pytest.mark.container
+def test_probe_no_userns(nobody):
+    """As in a default container: the probe says so, and nothing else is missing."""
+    refused = {"REFUSED": "without_user_namespaces"}
+    seen = nobody.run("no-userns", "cancel", "double_fork_daemon", **refused)
+    assert not seen["probe"]["user_namespace"]
+    assert seen["probe"]["containment"] == "subreaper+tag"
+    assert seen["dead"]
+
+
 def test_probe_no_children_file(monkeypatch):
     """A kernel without the children files: parents are found by looking at every process."""
     pid = os.fork()

@@ -3,17 +3,11 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
-import tempfile
+import signal
 
 import pytest
+from without_rights import UID
 
-import runyard.supervisor
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-PACKAGE = os.path.dirname(os.path.abspath(runyard.supervisor.__file__))
-UID = 61234  # nobody's number; it needs no account
 SHAPES = [
     "plain_children",
     "setsid_child",
@@ -31,74 +25,67 @@ ENDS = {
     "supervisor_dies": ("supervisor_lost", "keeper", "scan"),
     "both_die": ("supervisor_lost", "reconciler", "scan"),
 }
-
-
-@pytest.fixture(scope="module")
-def as_nobody():
-    """Runs a Python file of this folder as the user without rights."""
-    place = tempfile.mkdtemp(prefix="runyard-nobody-")
-    try:
-        shutil.copytree(HERE, f"{place}/tests", ignore=shutil.ignore_patterns("__pycache__"))
-        os.makedirs(f"{place}/source/runyard")
-        with open(f"{place}/source/runyard/__init__.py", "w"):
-            pass
-        shutil.copytree(PACKAGE, f"{place}/source/runyard/supervisor")
-        os.mkdir(f"{place}/yards")
-        identity = other_user()
-        if identity:
-            for root, folders, files in os.walk(place):
-                for name in (root, *(f"{root}/{n}" for n in (*folders, *files))):
-                    os.chown(name, UID, UID)
-        python = reachable_python(identity)
-
-        def run(*arguments):
-            command = [python, "-B", f"{place}/tests/unprivileged_run.py", *arguments]
-            environment = {"PATH": "/usr/bin:/bin", "SOURCE": f"{place}/source", "HOME": place}
-            done = subprocess.run(
-                command,
-                env=environment,
-                cwd="/",
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=100,
-                **identity,
-            )
-            assert done.returncode == 0, done.stderr
-            return json.loads(done.stdout)
-
-        run.place = place
-        yield run
-    finally:
-        shutil.rmtree(place)
-
-
-def other_user():
-    return {"user": UID, "group": UID, "extra_groups": []} if os.getuid() == 0 else {}
-
-
-def reachable_python(identity):
-    """root's own Python may lie where others cannot read."""
-    check = "import sys, ctypes; sys.exit(sys.version_info < (3, 11))"
-    for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-        try:
-            done = subprocess.run([python, "-I", "-c", check], check=False, cwd="/", **identity)
-        except OSError:
-            continue
-        if done.returncode == 0:
-            return python
-    pytest.skip("no Python >= 3.11 that a user without rights can run")
-    raise AssertionError
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root to make a set-uid program")
 
 
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_ends_leave_nothing_without_rights(as_nobody, shape, how):
+def test_ends_leave_nothing_without_rights(nobody, shape, how):
     """R41, R55"""
-    seen = as_nobody(f"{as_nobody.place}/yards/{shape}-{how}", shape, how)
+    seen = nobody.run(f"{shape}-{how}", how, shape)
     end = seen["end"]
     assert seen["dead"]
-    assert seen["uid"] == (UID if os.getuid() == 0 else os.getuid())
+    assert seen["uid"] == UID
     assert (end["cause"], end["by"], end["proof"]) == ENDS[how]
     assert end["code"] == (42 if how == "main_exits" else None)
     assert seen["probe"]["containment"] == "subreaper+tag"
+
+
+def test_directory_read_only(nobody):
+    """While it runs: the end is proven and recorded all the same, and what could not be removed
+    is told. Before it runs: nothing starts, others are not held up."""
+    running = nobody.run("read-only-running", "read_only_while_running")
+    assert running["dead"]
+    assert not running["asked"]
+    assert (running["end"]["cause"], running["end"]["proof"]) == ("cancelled", "echild")
+    assert not running["end"]["temp_removed"]
+    never = nobody.run("read-only-start", "read_only_from_the_start")
+    assert (never["before"], never["other"], never["log"]) == (None, 3, "")
+    assert (never["end"]["cause"], never["end"]["code"]) == ("never_started", None)
+
+
+@pytest.fixture
+def become_root(nobody):
+    """A program with which anybody becomes root, where that is not prevented."""
+    if os.statvfs(nobody.place).f_flag & os.ST_NOSUID:
+        pytest.skip("set-uid programs have no effect on this file system")
+    program = f"{nobody.place}/become_root"
+    shutil.copyfile(shutil.which("setpriv"), program)
+    os.chmod(program, 0o4755)
+    yield program
+    os.unlink(program)
+
+
+@needs_root
+def test_setuid_child_prevented_by_no_new_privs(nobody, become_root):
+    seen = nobody.run("prevented", "becomes_root", PROGRAM=become_root, ALLOWED="no")
+    assert "\n0\n" not in f"\n{seen['log']}"
+    assert (seen["end"]["cause"], seen["end"]["proof"]) == ("cancelled", "echild")
+    assert seen["end"]["was_stuck"] == []
+
+
+@needs_root
+def test_setuid_child_reported_when_allowed(nobody, become_root):
+    """What another user's process is called is told; the attempt does not end while it lives."""
+    allowed = {"PROGRAM": become_root, "ALLOWED": "yes"}
+    with nobody.start("allowed", "becomes_root", **allowed) as process:
+        told = json.loads(process.stdout.readline())
+        assert not told["ended"]
+        [stuck] = [p for p in told["stuck"] if p["uid"] == 0]
+        assert stuck["comm"] == "sleep"
+        os.kill(stuck["pid"], signal.SIGKILL)
+        out, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+    end = json.loads(out)["end"]
+    assert (end["cause"], end["proof"], end["stuck"]) == ("cancelled", "echild", [])
+    assert stuck["pid"] in [p["pid"] for p in end["was_stuck"]]
