@@ -19,7 +19,8 @@ from runyard.domain.monitoring.alert import (
 from runyard.stores.prepared import Statement
 from runyard.stores.session import Session
 from runyard.stores.sql_job_list import last_id
-from runyard.stores.tables import alerts, training_jobs
+from runyard.stores.tables import training_jobs
+from runyard.stores.watch_tables import alerts
 
 _alerts = alerts.c
 _NOT_CLOSED = _alerts.status != literal_column("'closed'")

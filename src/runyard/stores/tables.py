@@ -1,4 +1,4 @@
-"""Every table, as one SQLAlchemy MetaData. A change here needs a migration; a test compares."""
+"""The tables of jobs, attempts, machines and keys. A change needs a migration; a test compares."""
 
 from __future__ import annotations
 
@@ -249,37 +249,6 @@ preparations = Table(
     Column("ended_at", Moment),
     UniqueConstraint("job_id", "number"),
     _only("ix_preparations_live", "node_id", where="status <> 'ended'"),
-)
-
-alerts = Table(
-    "alerts",
-    metadata,
-    Column("id", Identity, primary_key=True),
-    Column("key", Text, nullable=False),  # the same trouble has the same key: one open alert each
-    Column("level", Text, nullable=False),  # warning, error, critical
-    Column("code", Text, nullable=False),
-    Column("params", Json, nullable=False),
-    Column("job_id", Identity, ForeignKey("training_jobs.id", ondelete="CASCADE")),
-    Column("attempt_id", Text),
-    Column("node_id", Text),
-    Column("status", Text, nullable=False),  # open, acknowledged, closed
-    Column("times", Integer, nullable=False),  # how often it was found while open
-    Column("opened_at", Moment, nullable=False),
-    Column("seen_at", Moment, nullable=False),  # when it was last found
-    Column("closed_at", Moment),
-    Column("acknowledged_by", Text),
-    Column("evidence", Json, nullable=False),
-    Column("actions_taken", Json, nullable=False),
-    Index("ix_alerts_job_id", "job_id", "id"),
-    Index("ix_alerts_status", "status", "id"),
-    Index(
-        "uq_alerts_key_not_closed",
-        "key",
-        unique=True,
-        sqlite_where=text("status <> 'closed'"),
-        postgresql_where=text("status <> 'closed'"),
-    ),
-    sqlite_autoincrement=True,
 )
 
 events = Table(

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from runyard.stores.tables import metadata
+from runyard.stores.watch_tables import metadata  # with it every table is known
 
 context.configure(
     connection=context.config.attributes["connection"],
