@@ -14,15 +14,19 @@ from runyard.supervisor import (
     gpu_locks,
     journal,
     kernel,
+    limits,
     liveness,
     log_bound,
     protocol,
+    services,
     stop_request,
     stopping,
     terminal,
 )
+from runyard.supervisor.attempt_group import Group
 from runyard.supervisor.host import SIGNALS, Host
 
+_NEVER = float("inf")
 _JOURNAL_RESERVE = 16 * 1024  # so that the end can be recorded on a full disk
 
 
@@ -40,7 +44,10 @@ class Attempt:
         self.started_clock = 0.0
         self.log_fd = -1  # opened when first needed
         self.gpu_fds: list[int] = []
+        self.group: Group | None = None
+        self.limits = limits.Limits({})
         self.terminal: terminal.Terminal | None = None
+        self.services: services.Services | None = None
         self.stop: stopping.Stopping | None = None
         self.stop_seq = 0
         self.terminated = False
@@ -65,6 +72,8 @@ class Attempt:
                 os.close(self.log_fd)
             if self.terminal is not None:
                 self.terminal.close()
+            if self.services is not None:
+                self.services.close()
             os.close(fd)
             del self.end.attempt  # the collector is off: leave no cycle behind
 
@@ -80,7 +89,7 @@ class Attempt:
             if not self.journal.append("supervisor", self.host.identity, once=True):
                 return  # it has ended, or an earlier supervisor had it and others will end it
         except OSError as error:
-            self.end.write_unstarted(*_unrecordable(error))
+            self.end.write_unstarted(*end_record.unrecordable(error))
             return
         self.reached("supervisor_record")
         request = stop_request.read(self.folder)
@@ -88,8 +97,10 @@ class Attempt:
             self.stop = stopping.Stopping(request)
             self.end.write_unstarted("cancelled_before_start", {})
             return
-        refusal = self._prepare() or self._start()
+        refusal = self._prepare() or self._start_services() or self._start()
         if refusal is not None:
+            if self.services is not None and self.journal.journal.first_process is not None:
+                ending.end_tree(self)
             self.end.write_unstarted(*refusal)
             return
         self._watch()
@@ -120,11 +131,20 @@ class Attempt:
                 "errno": error.errno,
                 "message": error.strerror,
             }
+        self.limits = limits.Limits(self.spec)
+        self.group = self.limits.impose(self)
+        self.reached("limits")
         return None
+
+    def _start_services(self) -> tuple[str, dict[str, Any]] | None:
+        """Until all are ready; the cause and its detail if the job cannot start."""
+        if not self.spec.get("services"):
+            return None
+        self.services = services.Services(self.spec["services"])
+        return self.services.start(self)
 
     def _start(self) -> tuple[str, dict[str, Any]] | None:
         """Identity, then go; the cause and its detail if the program cannot be executed."""
-        spec = self.spec
         child = self.host.take_child()
         self.reached("forked")
         self.main_pid = child.pid
@@ -133,6 +153,7 @@ class Attempt:
         record = {
             "pid": child.pid,
             "start_ticks": child.start_ticks,
+            "pidfd_ino": child.pidfd_ino,
             "sid": child.pid,
             **self.host.job_identity,
             "started_at": self.started_at,
@@ -141,32 +162,40 @@ class Attempt:
             self.journal.append("job", record)
         except OSError as error:
             child.discard()
-            return _unrecordable(error)
+            self.main_pid = 0
+            return end_record.unrecordable(error)
         self.reached("job_record")
-        child.release(
-            {
-                "tag": spec["tag"],
-                "argv": spec["argv"],
-                "env": self._environment(),
-                "cwd": spec["cwd"],
-                "log": f"{self.folder}/{protocol.LOG}",
-                "nice": spec.get("nice", 0),
-                "no_new_privs": spec.get("no_new_privs", True),
-                "isolation": spec.get("isolation", "none"),
-                "term_mode": spec.get("term_mode", "group"),
-                "leftover_grace_s": self.leftover_grace_s,
-                "terminal": self.terminal.path if self.terminal is not None else "",
-            }
-        )
+        child.release(self.plan())
         self.reached("go")
         kernel.reserve(self.journal.fd, _JOURNAL_RESERVE)
         failure = child.await_exec()
         if failure is not None:
             os.waitpid(child.pid, 0)
+            self.main_pid = 0
             self.started_at = None
             return end_record.cause_of_failure(failure), failure
+        self.limits.check(self)
         self.host.news.send("started", self.attempt_id, started_at=self.started_at, pid=child.pid)
         return None
+
+    def plan(self) -> dict[str, Any]:
+        """What the main process is told; a service's plan differs in a few fields only."""
+        spec = self.spec
+        return {
+            "tag": spec["tag"],
+            "argv": spec["argv"],
+            "env": self._environment(),
+            "cwd": spec["cwd"],
+            "log": f"{self.folder}/{protocol.LOG}",
+            "nice": spec.get("nice", 0),
+            "cpus": spec.get("cpus") or (),
+            "cgroup": self.group.directories if self.group is not None else (),
+            "no_new_privs": spec.get("no_new_privs", True),
+            "isolation": spec.get("isolation", "none"),
+            "term_mode": spec.get("term_mode", "group"),
+            "leftover_grace_s": self.leftover_grace_s,
+            "terminal": self.terminal.path if self.terminal is not None else "",
+        }
 
     def _environment(self) -> dict[str, str]:
         given: dict[str, str] = self.spec["env"]
@@ -175,7 +204,7 @@ class Attempt:
     def _watch(self) -> None:
         """Until the main process has ended, or has to be ended."""
         timeout_s = self.spec.get("timeout_s")
-        limit = self.started_clock + timeout_s if timeout_s else float("inf")
+        limit = self.started_clock + timeout_s if timeout_s else _NEVER
         self.next_beat = self.started_clock + protocol.HEARTBEAT_S
         while not ending.main_ended(self):
             now = time.monotonic()
@@ -186,7 +215,9 @@ class Attempt:
                 continue
             if now >= self.next_beat:
                 self.beat(now)
-            due = min(self.next_beat, limit if self.stop is None else self.stop.deadline)
+            next_step = _NEVER if self.services is None else self.services.step(self, now)
+            over = limit if self.stop is None else self.stop.deadline
+            due = min(self.next_beat, over, next_step)
             self.hear(signal.sigtimedwait(SIGNALS, max(0.0, due - time.monotonic())))
 
     @property
@@ -237,8 +268,11 @@ class Attempt:
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         self.host.news.flush()
         self.look_for_stop()
+        self.limits.watch(self)
         self.copy_output()
         log_bound.bound(self)
+        if self.services is not None:
+            self.services.bound_logs(self)
 
     def copy_output(self) -> None:
         """Of a job with a terminal; other signals come before the next turn of a flood."""
@@ -262,8 +296,3 @@ class Attempt:
         """Tests make the supervisor die right after a step."""
         if step == self.die_after:
             os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _unrecordable(error: OSError) -> tuple[str, dict[str, Any]]:
-    """Nothing runs whose identity cannot be recorded."""
-    return "never_started", {"step": "journal", "errno": error.errno, "message": error.strerror}

@@ -13,8 +13,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from runyard.supervisor import identity, kernel, namespace, protocol
-from runyard.supervisor.attempt_group import Group
+from runyard.supervisor import attempt_group, identity, kernel, namespace, protocol
 
 _LENGTH_BYTES = 4
 _DESCRIPTOR_LIMIT = min(os.sysconf("SC_OPEN_MAX"), 1 << 20)
@@ -23,13 +22,12 @@ _DESCRIPTOR_LIMIT = min(os.sysconf("SC_OPEN_MAX"), 1 << 20)
 class Child:
     """The supervisor's end: identity, the pipe that says go, the pipe that tells of failure."""
 
-    __slots__ = ("failure", "go", "group", "pid", "pidfd_ino", "start_ticks")
+    __slots__ = ("failure", "go", "pid", "pidfd_ino", "start_ticks")
 
-    def __init__(self, pid: int, go: int, failure: int, group: Group | None) -> None:
+    def __init__(self, pid: int, go: int, failure: int) -> None:
         self.pid = pid
         self.go = go
         self.failure = failure
-        self.group = group
         self.start_ticks = identity.start_ticks(pid)
         self.pidfd_ino = identity.pidfd_inode(pid)
 
@@ -57,9 +55,6 @@ class Child:
                 data += chunk
         finally:
             os.close(self.failure)
-        if self.group is not None and data:
-            self.group.keep_first(data[0])
-            data = data[1:]
         return marshal.loads(data) if data else None
 
     def discard(self) -> None:
@@ -67,13 +62,9 @@ class Child:
         os.close(self.go)
         os.close(self.failure)
         os.waitpid(self.pid, 0)
-        if self.group is not None:
-            self.group.remove()
 
 
-def fork_child(group: Group | None = None) -> Child:
-    """The child joins the group while nobody waits for it: in quiet times that takes the kernel
-    some ten milliseconds."""
+def fork_child() -> Child:
     plan_read, plan_write = os.pipe()
     failure_read, failure_write = os.pipe()
     supervisor = os.getpid()
@@ -81,8 +72,6 @@ def fork_child(group: Group | None = None) -> Child:
     if pid == 0:
         try:
             _prepare(supervisor, plan_read, failure_write)
-            if group is not None:
-                os.write(failure_write, bytes((group.join(),)))
             _become_job(plan_read, failure_write)
         except BaseException:
             sys.excepthook(*sys.exc_info())
@@ -90,7 +79,7 @@ def fork_child(group: Group | None = None) -> Child:
             _vanish()
     os.close(plan_read)
     os.close(failure_write)
-    return Child(pid, plan_write, failure_read, group)
+    return Child(pid, plan_write, failure_read)
 
 
 def _prepare(supervisor: int, plan: int, failure: int) -> None:
@@ -121,6 +110,7 @@ def _be_chosen_before_the_supervisor() -> None:
 def _become_job(plan_fd: int, failure: int) -> NoReturn:
     plan = _read_plan(plan_fd)
     kernel.set_tag(plan["tag"])
+    attempt_group.join(plan["cgroup"])
     step, path = "isolation", ""
     try:
         if plan["isolation"] == namespace.STRICT:

@@ -9,17 +9,21 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from runyard.supervisor import (
+    causes,
     journal,
+    limits,
     process_table,
     protocol,
+    service_records,
     shared_memory,
     stop_request,
+    stopping,
     temporary,
 )
 
 if TYPE_CHECKING:
-    from runyard.supervisor import stopping
     from runyard.supervisor.attempt import Attempt
+    from runyard.supervisor.attempt_group import Group
 
 _RETRY_S = 0.25
 _CAUSES = {
@@ -55,6 +59,7 @@ class EndRecord:
         if self._main is None:
             self._main = {
                 **status_of(info),
+                "killed_externally": causes.killed_externally(status_of(info), self._signals),
                 # Counted from the start, so that a clock set back cannot end it before it began.
                 "ended_at": _end_time(attempt),
                 "stop": attempt.stop.request if attempt.stop is not None else None,
@@ -79,14 +84,20 @@ class EndRecord:
         stop = attempt.stop if attempt.stop is not None and main.get("stop") else None
         removed_bytes = shared_memory.remove(self.shared_memory) if self.shared_memory else 0
         temporary_removed = temporary.remove(f"{attempt.folder}/{protocol.TEMPORARY}")
+        oom_kills = attempt.group.oom_kills() if attempt.group is not None else 0
+        cause = stop.exit_cause if stop is not None else causes.of_main(main, oom_kills)
+        limited = attempt.limits.of_end(attempt.group, cause)
         now = time.time()
         self._append(
             {
                 "code": main.get("code"),
                 "signal": main.get("signal"),
                 "core": main.get("core", False),
-                "cause": stop.exit_cause if stop is not None else "exited",
+                "cause": cause,
                 **self._limit(stop),
+                **self._services(),
+                **limited,
+                **_group_removed(attempt.group),
                 "by": "supervisor",
                 "proof": "echild" if attempt.host.reaps_orphans else "scan",
                 "started_at": attempt.started_at,
@@ -102,7 +113,7 @@ class EndRecord:
                     "stime_s": round(self._usage[1], 6),
                     "maxrss_kb": self._usage[2],
                 },
-                "killed_externally": _killed_externally(main, self._signals),
+                "killed_externally": main.get("killed_externally", False),
                 "log_bytes": attempt.log_bytes(),
                 "stop": stop.request if stop is not None else None,
                 "seconds": max(0.0, now - stop.request["requested_at"]) if stop else None,
@@ -110,30 +121,41 @@ class EndRecord:
         )
 
     def write_unstarted(self, cause: str, detail: dict[str, Any]) -> None:
-        """Nothing of the user's ran."""
+        """Main never ran; nothing of the user's did, but for services, which have ended."""
         stop = self.attempt.stop
+        removed_bytes = shared_memory.remove(self.shared_memory) if self.shared_memory else 0
+        temporary_removed = temporary.remove(f"{self.attempt.folder}/{protocol.TEMPORARY}")
         now = time.time()
-        temporary.remove(f"{self.attempt.folder}/{protocol.TEMPORARY}")
+        _group_removed(self.attempt.group)
         self._append(
             {
                 "code": None,
                 "signal": None,
                 "cause": cause,
                 **detail,
+                **self._services(),
                 "by": "supervisor",
-                "proof": "echild",
+                "proof": "echild" if self.attempt.host.reaps_orphans else "scan",
                 "started_at": None,
                 "ended_at": now,
-                "signals": [],
-                "processes_ended": 0,
+                "signals": self._signals,
+                "processes_ended": self._reaped,
                 "stuck": [],
-                "shm_bytes": 0,
-                "temp_removed": True,
+                "was_stuck": self._stuck,
+                "shm_bytes": removed_bytes,
+                "temp_removed": temporary_removed,
                 "log_bytes": 0,
                 "stop": stop.request if stop is not None else None,
                 "seconds": max(0.0, now - stop.request["requested_at"]) if stop else None,
             }
         )
+
+    def _services(self) -> dict[str, Any]:
+        services = self.attempt.services
+        if services is None:
+            return {}
+        told: dict[str, Any] = {"services": services.told()}
+        return told if services.failure is None else {**told, "service_failure": services.failure}
 
     def _limit(self, stop: stopping.Stopping | None) -> dict[str, Any]:
         if stop is None or stop.cause != "timeout" or "timeout_s" not in self.attempt.spec:
@@ -161,8 +183,10 @@ def outside(
     *,
     by: str,
     same_life: bool = True,
+    group: Group | None = None,
 ) -> dict[str, Any]:
-    """The exit record of an attempt that lost its supervisor, once nothing of it lives."""
+    """The exit record of an attempt that lost its supervisor, once nothing of it lives. Its group
+    is removed here."""
     fields: dict[str, Any] = {
         "code": None,
         "signal": None,
@@ -179,22 +203,31 @@ def outside(
         "stop": stop,
     }
     main = record.main_exit
-    if record.job is None:
+    if record.first("service") is not None:
+        fields.update(service_records.told(record))
+    if record.first_process is None:
         fields["cause"] = "never_started"
     elif main is not None:
         fields.update({name: main.get(name) for name in ("code", "signal", "core", "ended_at")})
-        fields["cause"] = _cause_of_main(main)
+        fields["cause"] = _cause_of_main(main, group.oom_kills() if group is not None else 0)
+    if group is not None:
+        fields.update(limits.Limits(record.spec or {}).of_end(group, fields["cause"]))
+        fields.update(_group_removed(group))
     if stop is not None:
         fields["seconds"] = max(0.0, time.time() - stop["requested_at"])
     return fields
 
 
-def _cause_of_main(main: journal.Record) -> str:
+def _group_removed(group: Group | None) -> dict[str, bool]:
+    return {} if group is None else {"cgroup_removed": group.remove()}
+
+
+def _cause_of_main(main: journal.Record, oom_kills: int) -> str:
     if main.get("stop"):
-        return "timeout" if main["stop"]["cause"] == "timeout" else "cancelled"
-    if main.get("by") == "keeper" and main["signal"] == signal.SIGKILL:
+        return stopping.exit_cause(main["stop"])
+    if oom_kills == 0 and main.get("by") == "keeper" and main["signal"] == signal.SIGKILL:
         return "supervisor_lost"  # it died with its supervisor
-    return "exited"
+    return causes.of_main(main, oom_kills)
 
 
 def status_of(info: os.waitid_result) -> dict[str, Any]:
@@ -204,6 +237,11 @@ def status_of(info: os.waitid_result) -> dict[str, Any]:
     return {"code": None, "signal": info.si_status, "core": info.si_code == os.CLD_DUMPED}
 
 
+def unrecordable(error: OSError) -> tuple[str, dict[str, Any]]:
+    """Nothing runs whose identity cannot be recorded."""
+    return "never_started", {"step": "journal", "errno": error.errno, "message": error.strerror}
+
+
 def cause_of_failure(failure: dict[str, Any]) -> str:
     return _CAUSES.get(failure["step"], "start_failed")
 
@@ -211,12 +249,3 @@ def cause_of_failure(failure: dict[str, Any]) -> str:
 def _end_time(attempt: Attempt) -> float:
     assert attempt.started_at is not None
     return attempt.started_at + (time.monotonic() - attempt.started_clock)
-
-
-def _killed_externally(main: dict[str, Any], signals: list[dict[str, Any]]) -> bool:
-    """A KILL or TERM that nobody here sent."""
-    number = main.get("signal")
-    if number not in (signal.SIGKILL, signal.SIGTERM):
-        return False
-    name = "KILL" if number == signal.SIGKILL else "TERM"
-    return not any(s["signal"] == name and s["target"] != "leftovers" for s in signals)

@@ -12,6 +12,8 @@ from runyard.supervisor.host import SIGNALS
 
 if TYPE_CHECKING:
     from runyard.supervisor.attempt import Attempt
+    from runyard.supervisor.attempt_group import Group
+    from runyard.supervisor.services import Services
 
 _PEEK = os.WEXITED | os.WNOWAIT | os.WNOHANG
 _TRACKER_PATIENCE_S = 0.3
@@ -27,18 +29,39 @@ def main_ended(attempt: Attempt) -> bool:
         if info.si_pid == attempt.main_pid:
             attempt.reached("peeked")
             return True
+        if attempt.services is not None:
+            attempt.services.ended(attempt, info)
         attempt.end.reap(info.si_pid)
     return False
 
 
 def end_tree(attempt: Attempt) -> None:
-    """Return when this process has no child left, which the kernel says with ECHILD."""
+    """Return when this process has no child left, which the kernel says with ECHILD, and nothing
+    lives in the attempt's group, if it has one."""
     if not _reap(attempt):
+        if attempt.services is not None and attempt.main_pid and not _forced(attempt):
+            _kill_all_but(attempt, attempt.services)
         main_is_reaped = attempt.main_pid == 0
         if not main_is_reaped or _forced(attempt) or not _leftovers_left(attempt):
             _kill_until_empty(attempt)
+    if attempt.group is not None:
+        _empty_group(attempt, attempt.group)
     if not attempt.host.reaps_orphans:
         _sweep_escaped(attempt)
+
+
+def _empty_group(attempt: Attempt, group: Group) -> None:
+    """What is in the group and not below us: where orphans do not come up to us."""
+    stuck_at = time.monotonic() + attempt.kill_timeout_s
+    while group.populated():
+        attempt.end.shared_memory.update(shared_memory.mapped_by(group.members()))
+        group.kill()
+        _reap(attempt)
+        if time.monotonic() >= stuck_at:
+            attempt.end.report_stuck(group.members())
+        if time.monotonic() >= attempt.next_beat:
+            attempt.beat(time.monotonic())
+        time.sleep(_PASS_PAUSE_S if time.monotonic() >= stuck_at else 0.001)
 
 
 def _sweep_escaped(attempt: Attempt) -> None:
@@ -60,8 +83,28 @@ def _sweep_escaped(attempt: Attempt) -> None:
         time.sleep(_PASS_PAUSE_S)
 
 
+def _kill_all_but(attempt: Attempt, services: Services) -> None:
+    """Main used up its grace. Services outlive it: they are asked to end once it is gone."""
+    deadline = time.monotonic() + attempt.leftover_grace_s
+    _remember_shared_memory(attempt)
+    attempt.end.signalled("KILL", "main")
+    pause = 0.001
+    while not _reap(attempt):
+        others = [pid for pid in process_table.own_children() if pid not in services.pids()]
+        if not others or time.monotonic() >= deadline:
+            return
+        for pid in others:
+            _kill(pid, signal.SIGKILL)
+        signal.sigtimedwait((signal.SIGCHLD,), pause)
+        pause = min(pause * 2, 0.05)
+
+
 def _forced(attempt: Attempt) -> bool:
-    return attempt.stop is not None and attempt.stop.forced
+    if attempt.stop is None:
+        return False
+    if attempt.services is not None:  # they have a grace after main's, if there is any at all
+        return bool(attempt.stop.request["grace_s"] <= 0)
+    return attempt.stop.forced
 
 
 def _reap(attempt: Attempt) -> bool:
@@ -71,6 +114,8 @@ def _reap(attempt: Attempt) -> bool:
             if info.si_pid == attempt.main_pid:
                 _record_main(attempt, info)
                 attempt.main_pid = 0
+            elif attempt.services is not None:
+                attempt.services.note(info)
             attempt.end.reap(info.si_pid)
     except ChildProcessError:
         return True
@@ -109,6 +154,7 @@ def _leftovers_left(attempt: Attempt) -> bool:
                 _kill(pid, signal.SIGCONT)
                 if len(asked) == 1:
                     attempt.end.signalled("TERM", "leftovers")
+                    attempt.host.news.send("finishing", attempt.attempt_id)
         if now >= attempt.next_beat:
             attempt.beat(now)
         attempt.hear(signal.sigtimedwait(SIGNALS, min(pause, deadline - now)))
@@ -120,11 +166,18 @@ def _kill_until_empty(attempt: Attempt) -> None:
     started = time.monotonic()
     kill_timeout = attempt.kill_timeout_s
     _remember_shared_memory(attempt)
+    group = attempt.group
+    has_tracker = group is not None and any(map(_is_tracker, group.members()))
+    if group is not None:
+        group.stop_forks()
     attempt.end.signalled("KILL", "children")
     pause = 0.001
     while True:
         waited = time.monotonic() - started
-        refused = _kill_children(spare_trackers=waited < _TRACKER_PATIENCE_S)
+        spare = waited < _TRACKER_PATIENCE_S
+        if group is not None and not (spare and has_tracker) and group.populated():
+            group.kill()
+        refused = _kill_children(spare_trackers=spare)
         if _reap(attempt):
             return
         if waited >= kill_timeout or refused:

@@ -6,17 +6,26 @@ import os
 import signal
 from typing import Any
 
-from runyard.supervisor import child, identity, kernel, news
+from runyard.supervisor import cgroup, child, identity, kernel, news
 
 # Blocked for the whole life of a supervisor and read one by one with sigtimedwait.
 SIGNALS = frozenset((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGIO))
 
 
 class Host:
-    __slots__ = ("_next_child", "identity", "job_identity", "keeper_pid", "news", "reaps_orphans")
+    __slots__ = (
+        "_group_places",
+        "_next_child",
+        "identity",
+        "job_identity",
+        "keeper_pid",
+        "news",
+        "reaps_orphans",
+    )
 
     def __init__(self, keeper_pid: int) -> None:
         self.keeper_pid = keeper_pid
+        self._group_places: dict[str, str] | None = None
         self.news = news.NewsSender()
         self.identity: dict[str, Any] = {
             **identity.of_process(os.getpid()),
@@ -24,10 +33,7 @@ class Host:
             "containment": "subreaper" if kernel.is_subreaper() else "tag",
         }
         self.reaps_orphans = self.identity["containment"] == "subreaper"
-        self.job_identity = {
-            "boot_id": self.identity["boot_id"],
-            "pidns": self.identity["pidns"],
-        }
+        self.job_identity = identity.machine_life()
         self._next_child: child.Child | None = None
 
     def prepare_child(self) -> None:
@@ -41,3 +47,9 @@ class Host:
             ready.discard()
             ready = None
         return ready or child.fork_child()
+
+    def group_places(self) -> dict[str, str]:
+        """Where control groups can be made, looked for when an attempt first wants one."""
+        if self._group_places is None:
+            self._group_places = cgroup.find()
+        return self._group_places

@@ -52,6 +52,15 @@ class Journal:
         return self.first("job")
 
     @property
+    def first_process(self) -> Record | None:
+        """The identity of what ran first of the attempt: its first service, else its main."""
+        return self.first("service") or self.job
+
+    @property
+    def group(self) -> Record | None:
+        return self.first("cgroup")
+
+    @property
     def main_exit(self) -> Record | None:
         return self.first("main_exit")
 

@@ -23,10 +23,15 @@ DEFAULT_GRACE_S = 40.0
 DEFAULT_LEFTOVER_GRACE_S = 2.0
 DEFAULT_KILL_TIMEOUT_S = 60.0
 DEFAULT_LOG_CAP = 256 * 1024 * 1024
-OOM_SCORE_ADJ = b"500"
+OOM_SCORE_ADJ = 500
 
 MARKER = "RUNYARD_ATTEMPT_ID"
 STOP_FILE = "RUNYARD_STOP_FILE"
+
+
+def service_log(name: str) -> str:
+    """The file in the attempt folder that a service writes to."""
+    return f"service-{name}.log"
 
 
 def attempt_folder(data_dir: str, attempt_id: str) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Iterable
 from typing import Any
 
 from runyard.supervisor import (
+    attempt_group,
     belonging,
     end_record,
     identity,
@@ -32,6 +34,7 @@ _KEEPER_GRACE_S = 2.0
 _CLEAN_PASSES = 3
 _PASS_PAUSE_S = 0.1
 _SWEEP_LIMIT_S = 10.0
+_LAST_BREATH_S = 2.0
 
 
 class Sight:
@@ -106,6 +109,39 @@ def sweep_again(folders: Iterable[str]) -> int:
     return len(living)
 
 
+def sweep_asked(folders: Iterable[str]) -> dict[str, tuple[int, list[dict[str, Any]]]]:
+    """Kill what is found of attempts whose end was asked for, also below a living supervisor: how
+    many there were, and those that live on. A supervisor that was stopped is let go on."""
+    sights = look_at_all(f for f in folders if stop_request.read(f) is not None)
+    for sight in sights.values():
+        if sight.state == ALIVE and sight.journal.supervisor is not None:
+            _continue(sight.journal.supervisor)
+    claims = _claims(sights)
+    found = claims.living()
+    deadline = time.monotonic() + _LAST_BREATH_S
+    left = found
+    while left and time.monotonic() < deadline:
+        for pid, folder in left.items():
+            claims.kill(pid, folder)
+        time.sleep(_PASS_PAUSE_S)
+        left = claims.living()
+    return {
+        folder: (
+            sum(1 for name in found.values() if name == folder),
+            [process_table.describe(pid) for pid, name in left.items() if name == folder],
+        )
+        for folder in sights
+    }
+
+
+def _continue(supervisor: journal.Record) -> None:
+    pidfd = identity.open_verified(supervisor)
+    if pidfd is not None:
+        with contextlib.suppress(OSError):
+            signal.pidfd_send_signal(pidfd, signal.SIGCONT)
+        os.close(pidfd)
+
+
 def _wait_for_keeper(lost: list[str], sights: dict[str, Sight]) -> None:
     """The keeper takes over within milliseconds; also, a supervisor may just be starting."""
     deadline = time.monotonic() + _KEEPER_GRACE_S
@@ -125,8 +161,8 @@ def _claims(sights: dict[str, Sight]) -> belonging.Claims:
             folder: belonging.Claim(os.path.basename(folder), sight.journal)
             for folder, sight in sights.items()
             if sight.journal.spec is not None
-            and sight.journal.job is not None
-            and identity.same_machine_life(sight.journal.job)
+            and (first := sight.journal.first_process) is not None
+            and identity.same_machine_life(first)
         }
     )
 
@@ -137,6 +173,7 @@ def _sweep_until_clean(folders: list[str], sights: dict[str, Sight]) -> dict[str
     clean = dict.fromkeys(folders, 0)
     killed: dict[str, set[int]] = {folder: set() for folder in folders}
     mapped: dict[str, shared_memory.Mapped] = {folder: {} for folder in folders}
+    groups = {folder: _group(sights[folder]) for folder in folders}
     deadline = time.monotonic() + _SWEEP_LIMIT_S
     while min(clean.values()) < _CLEAN_PASSES and time.monotonic() < deadline:
         living = claims.living()
@@ -145,7 +182,7 @@ def _sweep_until_clean(folders: list[str], sights: dict[str, Sight]) -> dict[str
         for pid, folder in living.items():
             claims.kill(pid, folder)
             killed[folder].add(pid)
-        busy = set(living.values())
+        busy = set(living.values()) | _killed_as_group(groups)
         for folder in folders:
             clean[folder] = 0 if folder in busy else clean[folder] + 1
         time.sleep(0.002 if busy else _PASS_PAUSE_S)
@@ -158,6 +195,24 @@ def _sweep_until_clean(folders: list[str], sights: dict[str, Sight]) -> dict[str
         for folder in folders
         if clean[folder] >= _CLEAN_PASSES
     }
+
+
+def _group(sight: Sight) -> attempt_group.Group | None:
+    """The attempt's group as recorded; other boots and containers have other groups."""
+    record = sight.journal.group
+    if record is None or not identity.same_machine_life(record):
+        return None
+    return attempt_group.Group(record["paths"])
+
+
+def _killed_as_group(groups: dict[str, attempt_group.Group | None]) -> set[str]:
+    """The attempts of which something lived in their group. A frozen one is thawed for it."""
+    busy = set()
+    for folder, group in groups.items():
+        if group is not None and group.populated():
+            group.kill()
+            busy.add(folder)
+    return busy
 
 
 def _report_stuck(folders: list[str], claims: belonging.Claims) -> None:
@@ -176,11 +231,13 @@ def _report_stuck(folders: list[str], claims: belonging.Claims) -> None:
 def _conclude(folder: str, sight: Sight, found: dict[str, Any]) -> None:
     """Write the exit record, unless a supervisor took the attempt after all."""
     record = sight.journal
+    first = record.first_process
     fields = end_record.outside(
         record,
         stop_request.read(folder),
         by="reconciler",
-        same_life=record.job is None or identity.same_machine_life(record.job),
+        same_life=first is None or identity.same_machine_life(first),
+        group=_group(sight),
     )
     fields["temp_removed"] = temporary.remove(f"{folder}/{protocol.TEMPORARY}")
     fields.update(found)

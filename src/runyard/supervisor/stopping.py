@@ -14,6 +14,11 @@ from runyard.supervisor.stop_request import Request
 if TYPE_CHECKING:
     from runyard.supervisor.attempt import Attempt
 
+_EXIT_CAUSES = {
+    "timeout": "timeout",
+    "memory": "oom_soft",
+    "service_failed": "service_failed",
+}
 _OVERRIDING = ("user", "shutdown")  # a person's word replaces the cause of an earlier stop
 
 
@@ -30,7 +35,7 @@ class Stopping:
 
     @property
     def exit_cause(self) -> str:
-        return "timeout" if self.cause == "timeout" else "cancelled"
+        return exit_cause(self.request)
 
     @property
     def forced(self) -> bool:
@@ -39,7 +44,7 @@ class Stopping:
     def begin(self, attempt: Attempt) -> None:
         """Tell the job to end itself; with no grace there is nothing to tell."""
         attempt.end.shared_memory = shared_memory.mapped_by(_tree())
-        if self.request["grace_s"] <= 0:
+        if self.request["grace_s"] <= 0 or attempt.main_pid == 0:
             return
         _write_stop_file(attempt, self.request)
         mode = attempt.spec.get("term_mode", "group")
@@ -52,6 +57,11 @@ class Stopping:
         if request["cause"] in _OVERRIDING or self.request["cause"] == request["cause"]:
             self.request = request
         self.deadline = min(self.deadline, time.monotonic() + request["grace_s"])
+
+
+def exit_cause(request: Request) -> str:
+    """What the end record calls it."""
+    return _EXIT_CAUSES.get(request["cause"], "cancelled")
 
 
 def own_request(cause: str, grace_s: float) -> Request:

@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from runyard.supervisor import (
+    attempt_group,
     belonging,
     end_record,
     identity,
@@ -41,9 +42,14 @@ class _Case:
         record = journal.read(self.folder)
         spec = record.spec or {}
         self.job = record.job
+        self.group = attempt_group.Group(record.group["paths"]) if record.group else None
+        if self.group is not None:
+            self.group.kill()
         self.tag: int | None = spec.get("tag")
         self.claims = belonging.Claims(
-            {attempt_id: belonging.Claim(attempt_id, record)} if spec and record.job else {}
+            {attempt_id: belonging.Claim(attempt_id, record)}
+            if spec and record.first_process
+            else {}
         )
         self.stuck_at = time.monotonic() + spec.get(
             "kill_timeout_s", protocol.DEFAULT_KILL_TIMEOUT_S
@@ -96,7 +102,7 @@ class Takeovers:
             return
         busy = self._end_strangers()
         for case in list(self.pending):
-            if case.tag in busy or None in busy:
+            if case.tag in busy or None in busy or _still_populated(case):
                 case.clean = 0
                 self._report_if_stuck(case)
                 continue
@@ -154,7 +160,10 @@ class Takeovers:
     def _close(self, case: _Case) -> bool:
         """Write the exit record; False if that cannot be done now."""
         fields = end_record.outside(
-            journal.read(case.folder), stop_request.read(case.folder), by="keeper"
+            journal.read(case.folder),
+            stop_request.read(case.folder),
+            by="keeper",
+            group=case.group,
         )
         fields["processes_ended"] = len(case.ended)
         fields["shm_bytes"] = shared_memory.remove(case.mapped) if case.mapped else 0
@@ -184,6 +193,13 @@ def _record_main(case: _Case, info: os.waitid_result) -> bool:
         pass
     except OSError:
         return False
+    return True
+
+
+def _still_populated(case: _Case) -> bool:
+    if case.group is None or not case.group.populated():
+        return False
+    case.group.kill()
     return True
 
 
