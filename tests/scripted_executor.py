@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from runyard.executors.base import End, Launch, News, NewsKind, Sight, Sighting, Stop
+from runyard.executors.base import End, Launch, News, NewsKind, Sight, Sighting, Stop, Swept
 
 
 class ScriptedExecutor:
@@ -28,6 +28,7 @@ class ScriptedExecutor:
         self.launches: dict[str, Launch] = {}
         self.stops: dict[str, list[Stop]] = {}
         self.refused: set[str] = set()
+        self.sweeps: list[str] = []
         self.touched: dict[str, float] = {}
         self._lock = threading.Lock()
         self._sightings: dict[str, Sighting] = {}
@@ -85,6 +86,12 @@ class ScriptedExecutor:
     def inspect(self, attempt_ids: Sequence[str]) -> dict[str, Sighting]:
         with self._lock:
             return {one: self._seen(one) for one in attempt_ids}
+
+    def sweep(self, attempt_ids: Sequence[str]) -> dict[str, Swept]:
+        with self._lock:
+            self.sweeps += attempt_ids
+            seen = {one: self._sightings.get(one, Sighting(Sight.ABSENT)) for one in attempt_ids}
+        return {one: Swept(len(found.stuck), found.stuck) for one, found in seen.items()}
 
     def log_path(self, attempt_id: str) -> str:
         return str(self.folder / attempt_id / "out.log")

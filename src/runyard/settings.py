@@ -50,6 +50,7 @@ class Settings:
     retry_delays: tuple[float, ...] = (60.0, 300.0, 900.0)
     grace_s: float = 40.0
     leftover_grace_s: float = 2.0
+    stale_cancelling_s: float = 300.0  # then people are told, and what is left is swept again
     log_cap_mb: int = 256
     max_preparations: int = 4
     cache_quota_gb: float = 0.0  # 0: no limit
@@ -87,6 +88,7 @@ _POSITIVE = (
     "resource_check_interval",
     "monitoring_interval",
     "reconcile_interval",
+    "stale_cancelling_s",
     "log_cap_mb",
     "max_preparations",
     "keep_days",

@@ -18,6 +18,7 @@ RunyardError
 |  +- StaleWrite            stale_write           somebody else changed it first
 |  +- AlreadyEnded          already_ended
 |  +- NotEnded              not_ended
+|  +- NoLease               no_lease              the job was submitted without one
 |  +- IdempotencyConflict   idempotency_conflict
 +- Unauthenticated        401  unauthenticated
 +- Forbidden              403  forbidden
@@ -163,6 +164,11 @@ class AlreadyEnded(Conflict):
 class NotEnded(Conflict):
     code = "not_ended"
     text = "Job {job} is still {status}. Cancel it first, or wait for its end."
+
+
+class NoLease(Conflict):
+    code = "no_lease"
+    text = "Job {job} was submitted without a lease."
 
 
 class IdempotencyConflict(Conflict):

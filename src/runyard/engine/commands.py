@@ -64,6 +64,8 @@ def unit_of(found: Attempt | Preparation) -> Unit:
 class Commands:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        # Told of an own attempt that is about to be asked to end.
+        self.before_stop: Callable[[str], None] = lambda _attempt_id: None
 
     def cancel(self, ref: str, actor: Actor, *, force: bool = False, cause: str = "user") -> Job:
         """Ask for the end; the job comes back cancelled, or cancelling until it is proven gone."""
@@ -121,6 +123,7 @@ class Commands:
         if self._parts.store.shared and unit.node_id != self._parts.node_id:
             self._parts.store.wake_others("stop")
             return
+        self.before_stop(unit.name)
         try:
             self._parts.executors[unit.executor].stop(unit.name, stop)
         except OSError as error:

@@ -10,9 +10,10 @@ from runyard.domain import ending, events, retrying, states
 from runyard.domain.ending import Verdict
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job
+from runyard.domain.monitoring.alert import OF_AN_END
 from runyard.domain.reasons import Reason
 from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
-from runyard.engine import cancel_reasons, readiness, story
+from runyard.engine import alerting, cancel_reasons, readiness, receipts, story
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
 from runyard.engine.placing import Placer
@@ -44,6 +45,10 @@ class Ender:
         """The first process of an attempt runs. Not waited for: its end would tell it too."""
         self._parts.store.write_soon(lambda tx: _start(tx, attempt_id, at), durable=False)
         story.of(attempt_id.rpartition(".")[0], attempt_id).info("job started")
+
+    def finishing(self, attempt_id: str) -> None:
+        """Its main process has ended and what it left is being ended."""
+        self._parts.store.write_soon(lambda tx: _finishing(tx, attempt_id), durable=False)
 
     def ended(self, ends: Sequence[tuple[str, End]]) -> tuple[list[Placed], list[Recorded]]:
         """Record ends, give back what they held, and place what fits now: one transaction."""
@@ -88,9 +93,11 @@ class Ender:
             cause=end.cause,
             started_at=end.started_at or attempt.started_at,
             ended_at=end.ended_at,
-            receipt=_receipt(attempt, job, end),
+            receipt=receipts.of_attempt(attempt, job, end, now),
         )
         tx.release_grants(attempt_id)
+        if job.status is JobStatus.CANCELLING or end.receipt.get("was_stuck"):
+            alerting.close_of_job_in(tx, job.id, OF_AN_END, now, _ACTOR)
         if not current:
             return None
         to = self._move(tx, job, attempt, end, verdict, now)
@@ -181,6 +188,8 @@ def _finish(
             **changes,
         )
     )
+    if job.spec.lease is not None:
+        tx.drop_lease(job.id)
     return done.to
 
 
@@ -230,6 +239,17 @@ def _start(tx: Transaction, attempt_id: str, at: float) -> None:
         _run(tx, job, attempt, at)
 
 
+def _finishing(tx: Transaction, attempt_id: str) -> None:
+    """Not of a job that is cancelling: its receipt tells where the request met it."""
+    attempt = tx.attempt(attempt_id)
+    job = tx.job(attempt.job_id) if attempt else None
+    if attempt is None or attempt.status is not AttemptStatus.RUNNING or job is None:
+        return
+    if job.status is JobStatus.RUNNING and job.attempt_number == attempt.number:
+        tx.update_attempt(attempt_id, _LIVE, stage=Stage.FINISHING)
+        tx.update_job(job.id, frozenset({JobStatus.RUNNING}), stage=Stage.FINISHING)
+
+
 def _run(tx: Transaction, job: Job, attempt: Attempt, at: float) -> None:
     tx.apply(
         states.move(
@@ -246,29 +266,6 @@ def _run(tx: Transaction, job: Job, attempt: Attempt, at: float) -> None:
 def _event(code: str, attempt: Attempt, end: End, **params: object) -> Event:
     told = {"exit_code": end.code, "signal": end.signal, "cause": end.cause, **params}
     return Event(code, end.ended_at, _ACTOR, attempt.attempt_id, told)
-
-
-def _receipt(attempt: Attempt, job: Job, end: End) -> dict[str, object]:
-    """What an end gave back, in the words of the contract."""
-    found = end.receipt
-    asked = found.get("stop") or {}
-    return {
-        "attempt_id": attempt.attempt_id,
-        "requested_by": asked.get("requested_by"),
-        "requested_at": asked.get("requested_at"),
-        "stage": (job.stage or attempt.stage).value,
-        "signals": found.get("signals", []),
-        "processes_ended": found.get("processes_ended", 0),
-        "proof": found.get("proof"),
-        "stuck": found.get("stuck", []),
-        "gpus": found.get("gpus", [{"index": grant.index} for grant in attempt.gpus]),
-        "ports": list(attempt.ports),
-        "shm_bytes": found.get("shm_bytes", 0),
-        "temp_removed": found.get("temp_removed", False),
-        "seconds": round(found.get("seconds") or 0.0, 6),
-        "ended_at": end.ended_at,
-        "by": end.by,
-    }
 
 
 _WORDS = {

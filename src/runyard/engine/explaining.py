@@ -6,7 +6,6 @@ import os
 from typing import Any
 
 from runyard.domain import states
-from runyard.domain.job import Job
 from runyard.domain.reasons import Reason
 from runyard.engine.views import JobView
 
@@ -48,28 +47,6 @@ def explain(view: JobView, log_path: str) -> dict[str, Any]:
     if job.status in states.ENDED or job.status is states.JobStatus.RETRYING:
         answer["log_tail"] = _tail(log_path)
     return answer
-
-
-def empty_receipt(job: Job) -> dict[str, Any]:
-    """Of a job that was cancelled before it ever held anything."""
-    by = (job.reason.params.get("by") if job.reason else None) or "scheduler"
-    return {
-        "attempt_id": None,
-        "requested_by": by,
-        "requested_at": job.completed_at,
-        "stage": None,
-        "signals": [],
-        "processes_ended": 0,
-        "proof": "never_started",
-        "stuck": [],
-        "gpus": [],
-        "ports": [],
-        "shm_bytes": 0,
-        "temp_removed": False,
-        "seconds": 0.0,
-        "ended_at": job.completed_at,
-        "by": "server",
-    }
 
 
 def _reason(reason: Reason | None) -> dict[str, Any] | None:

@@ -6,14 +6,20 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from runyard.domain.job import Attempt
-from runyard.engine import story
+from runyard.domain.monitoring.alert import GPU_MEMORY_HELD, AlertLevel, NewAlert
+from runyard.domain.resources import GpuGrant
+from runyard.engine import alerting, cancel_reasons, story
 from runyard.engine.parts import Parts
 from runyard.executors.base import End
 
 _POLL_S = 0.1
+# A driver needs a moment; what takes longer is told to who looks, and then to everybody.
+_SAY_AFTER_S = 0.5
 _ALERT_AFTER_S = 5.0
+_ACTOR = "gpus"
 # A driver keeps a little for itself, and it varies.
 _TOLERANCE_MB = 256
 
@@ -25,6 +31,7 @@ class GpuReturn:
         self._parts = parts
         self._tag_of = tag_of
         self._before: dict[str, dict[str, int]] = {}  # attempt -> gpu uuid -> MB used before
+        self._used: dict[str, dict[str, int]] = {}  # the same as last seen while it ran
         self._waiting: set[str] = set()
         self._lock = threading.Lock()
         self.stopping = False
@@ -33,6 +40,29 @@ class GpuReturn:
         """Note what the GPUs hold before an attempt starts."""
         if attempt.gpus:
             self._before[attempt.attempt_id] = {
+                grant.uuid: self._parts.machine.used_mb(grant.uuid) for grant in attempt.gpus
+            }
+
+    def note_use(self) -> None:
+        """What running attempts hold now, for their receipts."""
+        if not self._parts.machine.capacity.gpus:
+            return
+        with self._parts.store.read() as reader:
+            running = reader.live_attempts(self._parts.node_id)
+        for attempt in running:
+            self._note(attempt)
+
+    def note_use_of(self, attempt_id: str) -> None:
+        """It is about to be asked to end."""
+        if self._parts.machine.capacity.gpus:
+            with self._parts.store.read() as reader:
+                attempt = reader.attempt(attempt_id)
+            if attempt is not None:
+                self._note(attempt)
+
+    def _note(self, attempt: Attempt) -> None:
+        if attempt.gpus and attempt.attempt_id not in self._waiting:
+            self._used[attempt.attempt_id] = {
                 grant.uuid: self._parts.machine.used_mb(grant.uuid) for grant in attempt.gpus
             }
 
@@ -74,29 +104,88 @@ class GpuReturn:
     def _until_back(self, attempt: Attempt, end: End, later: Callable[[Ends], None]) -> None:
         log = story.of(attempt.attempt_id.rpartition(".")[0], attempt.attempt_id)
         began = time.monotonic()
-        told = False
+        self._note_most(attempt)
+        said = told = False
         while not self.stopping:
-            held = [grant.uuid for grant in attempt.gpus if self._held(attempt, grant.uuid)]
+            held = [grant for grant in attempt.gpus if self._held(attempt, grant.uuid)]
             if not held:
                 break
-            if not told and time.monotonic() - began > _ALERT_AFTER_S:
+            waited = time.monotonic() - began
+            if not said and waited > _SAY_AFTER_S:
+                said = True
+                self._say(attempt, held)
+            if not told and waited > _ALERT_AFTER_S:
                 told = True
-                log.critical("GPU memory is not back on {}: it stays reserved", held)
+                uuids = [grant.uuid for grant in held]
+                log.critical("GPU memory is not back on {}: it stays reserved", uuids)
+                self._alert(attempt, held)
             time.sleep(_POLL_S)
         else:
             return
-        before = self._before.get(attempt.attempt_id, {})
-        seen = [
+        waited = time.monotonic() - began
+        seen = [self._told(attempt, grant) for grant in attempt.gpus]
+        log.info("GPU memory released: {}", seen)
+        seconds = (end.receipt.get("seconds") or 0.0) + waited
+        receipt = {**end.receipt, "gpus": seen, "seconds": seconds}
+        later([(attempt.attempt_id, replace(end, receipt=receipt))])
+        self._before.pop(attempt.attempt_id, None)
+        self._used.pop(attempt.attempt_id, None)
+        if told:
+            self._close_alert(attempt)
+
+    def _note_most(self, attempt: Attempt) -> None:
+        """The process has ended: some of its memory may be back already, and more of it noted."""
+        noted = self._used.get(attempt.attempt_id, {})
+        self._used[attempt.attempt_id] = {
+            grant.uuid: max(noted.get(grant.uuid, 0), self._parts.machine.used_mb(grant.uuid))
+            for grant in attempt.gpus
+        }
+
+    def _told(self, attempt: Attempt, grant: GpuGrant) -> dict[str, Any]:
+        """What it held before the end, as far as anybody looked, and what is used now."""
+        return {
+            "index": grant.index,
+            "memory_before_mb": self._used.get(attempt.attempt_id, {}).get(grant.uuid),
+            "memory_after_mb": self._parts.machine.used_mb(grant.uuid),
+        }
+
+    def _say(self, attempt: Attempt, held: list[GpuGrant]) -> None:
+        indexes = [grant.index for grant in held]
+        self._parts.store.write(
+            lambda tx: cancel_reasons.say_gpu_memory(tx, attempt.job_id, indexes), durable=False
+        )
+
+    def _alert(self, attempt: Attempt, held: list[GpuGrant]) -> None:
+        machine = self._parts.machine
+        gpus = [
             {
                 "index": grant.index,
-                "memory_before_mb": before.get(grant.uuid),
-                "memory_after_mb": self._parts.machine.used_mb(grant.uuid),
+                "uuid": grant.uuid,
+                "used_mb": machine.used_mb(grant.uuid),
+                "holders": [
+                    {"pid": one.pid, "user": one.user, "name": one.name}
+                    for one in machine.processes(grant.uuid)
+                ],
             }
-            for grant in attempt.gpus
+            for grant in held
         ]
-        log.info("GPU memory released: {}", seen)
-        later([(attempt.attempt_id, replace(end, receipt={**end.receipt, "gpus": seen}))])
-        self._before.pop(attempt.attempt_id, None)
+        alert = NewAlert(
+            key=f"{GPU_MEMORY_HELD}:{attempt.attempt_id}",
+            level=AlertLevel.CRITICAL,
+            code=GPU_MEMORY_HELD,
+            params={"gpus": gpus},
+            job_id=attempt.job_id,
+            attempt_id=attempt.attempt_id,
+            node_id=attempt.node_id,
+            evidence={"gpus": gpus},
+        )
+        now = self._parts.clock()
+        self._parts.store.write(lambda tx: alerting.open_in(tx, alert, now, _ACTOR))
+
+    def _close_alert(self, attempt: Attempt) -> None:
+        """Where the end of a cancel did not close it."""
+        key, now = f"{GPU_MEMORY_HELD}:{attempt.attempt_id}", self._parts.clock()
+        self._parts.store.write(lambda tx: alerting.close_in(tx, key, now, _ACTOR))
 
     def _held(self, attempt: Attempt, uuid: str) -> bool:
         processes = self._parts.machine.processes(uuid)

@@ -80,6 +80,7 @@ class NewsDesk:
     def _take(self) -> bool:
         """One batch; False when told to stop."""
         ends: list[tuple[str, End]] = []
+        finishing: list[str] = []
         for news in self._batch():
             if news is None:
                 return False
@@ -91,6 +92,8 @@ class NewsDesk:
             elif news.kind is NewsKind.ENDED and news.end is not None:
                 self._started.pop(news.attempt_id, None)
                 ends.append((news.attempt_id, news.end))
+            elif news.kind is NewsKind.FINISHING:
+                finishing.append(news.attempt_id)
             elif news.kind is NewsKind.STUCK:
                 self._stuck(news.attempt_id, news.stuck)
             else:
@@ -104,6 +107,10 @@ class NewsDesk:
         now = time.monotonic()
         for attempt_id in [name for name, (due, _) in self._started.items() if due <= now]:
             self._ender.started(attempt_id, self._started.pop(attempt_id)[1])
+        for attempt_id in finishing:
+            if attempt_id in self._started:
+                self._ender.started(attempt_id, self._started.pop(attempt_id)[1])
+            self._ender.finishing(attempt_id)
         return True
 
     def _batch(self) -> list[News | None]:

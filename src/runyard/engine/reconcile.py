@@ -11,18 +11,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from runyard.domain import events
+from runyard.domain import events, reasons
 from runyard.domain.job import Attempt, Job
+from runyard.domain.monitoring.alert import CANNOT_BE_KILLED, AlertLevel, NewAlert
 from runyard.domain.states import AttemptStatus, JobStatus
-from runyard.engine import cancel_reasons, story
+from runyard.engine import alerting, cancel_reasons, story
 from runyard.engine.commands import Commands, unit_of
 from runyard.engine.ending import Ender
 from runyard.engine.parts import Parts
 from runyard.engine.placing import NODE_SILENT_S
 from runyard.executors.base import End, Sight, Sighting, Stop
+from runyard.stores.base import Transaction
 
 # Between the commit of a placement and its hand-over an attempt is absent without being lost.
 _HAND_OVER_S = 10.0
+_ACTOR = "reconciler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,8 @@ class Reconciler:
         if job.status is JobStatus.CANCELLING and seen.stop_seq < attempt.stop_seq:
             log.info("repeating a stop request that did not arrive")
             self._commands.pass_on(unit_of(attempt), self._stop_of(attempt, job))
+        if job.reason is not None and job.reason.code == reasons.NODE_UNREACHABLE:
+            self._parts.store.write(lambda tx: cancel_reasons.say_reachable(tx, job.id))
         if adopted:
             log.info("adopted: {} since {}", seen.sight.value, seen.started_at)
 
@@ -148,9 +153,34 @@ class Reconciler:
             self._parts.store.write(say, durable=False)
 
     def stuck(self, attempt_id: str, processes: Sequence[Mapping[str, Any]]) -> None:
-        """Something of a cancelled attempt cannot be killed: its job says what."""
-        story.of(attempt=attempt_id).critical("cannot be killed: {}", list(processes))
-        self._parts.store.write(lambda tx: cancel_reasons.say_stuck(tx, attempt_id, processes))
+        """Something of an attempt cannot be killed: its job says what, and so does an alert. What
+        the attempt holds stays reserved, because nothing has ended."""
+        log = story.of(attempt_id.rpartition(".")[0], attempt_id)
+        log.critical("cannot be killed: {}", [dict(process) for process in processes])
+        now = self._parts.clock()
+
+        def work(tx: Transaction) -> None:
+            cancel_reasons.say_stuck(tx, attempt_id, processes)
+            attempt = tx.attempt(attempt_id)
+            if attempt is not None and attempt.status is not AttemptStatus.ENDED:
+                alerting.open_in(tx, _unkillable(attempt, processes), now, _ACTOR)
+
+        self._parts.store.write(work)
+
+
+def _unkillable(attempt: Attempt, processes: Sequence[Mapping[str, Any]]) -> NewAlert:
+    named = [dict(process) for process in processes]
+    gpus = [grant.index for grant in attempt.gpus]
+    return NewAlert(
+        key=f"{CANNOT_BE_KILLED}:{attempt.attempt_id}",
+        level=AlertLevel.CRITICAL,
+        code=CANNOT_BE_KILLED,
+        params={"processes": named, "gpus": gpus, "ports": list(attempt.ports)},
+        job_id=attempt.job_id,
+        attempt_id=attempt.attempt_id,
+        node_id=attempt.node_id,
+        evidence={"processes": named},
+    )
 
 
 def _absent(attempt: Attempt, now: float) -> End:

@@ -16,6 +16,7 @@ from runyard.engine.commands import Commands
 from runyard.engine.ending import Ender
 from runyard.engine.gpu_return import GpuReturn
 from runyard.engine.launching import Launcher, Placed
+from runyard.engine.leases import Leases
 from runyard.engine.loop import Loop
 from runyard.engine.machines import Machines
 from runyard.engine.news import NewsDesk
@@ -24,12 +25,14 @@ from runyard.engine.placing import Placer
 from runyard.engine.preparing import Preparer
 from runyard.engine.reconcile import Found, Reconciler
 from runyard.engine.retention import Retention
+from runyard.engine.stale_cancels import StaleCancels
 from runyard.executors.base import End
 from runyard.stores.base import Transaction
 
 _MEASURE_S = 5.0
 _HEARTBEAT_S = 15.0
 _RETENTION_S = 3600.0
+_LEASE_LOOK_S = 30.0  # leases that other servers of a shared store have given
 _PREPARE_LOOK_S = 5.0  # a job whose dependencies are met wakes nobody
 _SHUTDOWN_SLACK_S = 20.0
 _SHUTDOWN_LOOK_S = 0.05
@@ -48,6 +51,7 @@ class Runtime:
         self._machines = machines
         self.placer = Placer(parts)
         self._gpu_return = GpuReturn(parts, tag_of)
+        commands.before_stop = self._gpu_return.note_use_of
         self.launcher = Launcher(parts, self._gpu_return.remember, self._not_handed_over)
         self._ender = Ender(parts, self.placer, self.wake)
         self._news = NewsDesk(
@@ -61,6 +65,8 @@ class Runtime:
         self._reconciler = Reconciler(parts, self._ender, commands, self._news.ended)
         self.preparer = Preparer(parts, commands, self._prepared)
         self._retention = Retention(parts)
+        self._stale_cancels = StaleCancels(parts, commands)
+        self.leases = Leases(parts, commands, self.wake)
         settings = parts.settings
         self._scheduling = Loop("scheduling", self._schedule, settings.resource_check_interval)
         self._measuring = Loop("measuring", self._measure, _MEASURE_S)
@@ -68,12 +74,14 @@ class Runtime:
         self._reconciling = Loop("reconciling", self._reconcile, interval, first_after=interval)
         self._retaining = Loop("retention", self._retain, _RETENTION_S, first_after=60)
         self._preparing = Loop("preparing", self.preparer.work, _PREPARE_LOOK_S)
+        self._leasing = Loop("leases", self.leases.expire, _LEASE_LOOK_S)
         self._loops = (
             self._scheduling,
             self._measuring,
             self._reconciling,
             self._retaining,
             self._preparing,
+            self._leasing,
         )
         self._heartbeat_due = 0.0
         self.shutting_down = False
@@ -93,6 +101,7 @@ class Runtime:
         self._look_at_executors()
         self._machines.register(epoch_grows=True)
         found = self._reconciler.adopt()
+        self.leases.begin_again()
         self.preparer.reconcile(at_start=True)
         self.placer.dispatching = True
         self.preparer.open = True
@@ -178,6 +187,10 @@ class Runtime:
         if self._parts.store.shared:
             self._parts.store.wake_others("queue")
 
+    def leased(self) -> None:
+        """A job was submitted whose lease may run out before the others."""
+        self._leasing.wake()
+
     def prepare(self) -> None:
         """A job may need its preparation begun."""
         self._preparing.wake()
@@ -213,6 +226,7 @@ class Runtime:
         if now >= self._heartbeat_due:
             self._heartbeat_due = now + _HEARTBEAT_S
             self._machines.register(epoch_grows=False)
+        self._gpu_return.note_use()
         return None
 
     def _look_at_executors(self) -> bool:
@@ -228,6 +242,7 @@ class Runtime:
 
     def _reconcile(self) -> float | None:
         self._reconciler.round()
+        self._stale_cancels.look()
         self.preparer.reconcile(at_start=False)
         return None
 

@@ -13,7 +13,7 @@ from runyard.domain.events import Event
 from runyard.domain.job import Dependency, Job, NewJob, Submission
 from runyard.domain.scheduling import defaults
 from runyard.domain.states import JobStatus
-from runyard.engine import readiness, story
+from runyard.engine import leases, readiness, story
 from runyard.engine.actor import Actor
 from runyard.engine.launching import Launcher, Placed
 from runyard.engine.parts import Parts
@@ -45,12 +45,14 @@ class Submitter:
         launcher: Launcher,
         wake: Callable[[], None],
         prepare: Callable[[], None],
+        leased: Callable[[], None],
     ) -> None:
         self._parts = parts
         self._placer = placer
         self._launcher = launcher
         self._wake = wake
         self._prepare = prepare
+        self._leased = leased
 
     def submit(
         self, submissions: Sequence[Submission], actor: Actor, idempotency: Idempotency | None
@@ -80,6 +82,7 @@ class Submitter:
         now = self._parts.clock()
         drafts = [self._draft(submission, actor, now) for submission in submissions]
         order = _batch_order(submissions)
+        leased_at = self._parts.store.now() if any(draft.spec.lease for draft in drafts) else None
         if any(draft.spec.request.gpu_milli for draft in drafts):
             self._parts.machine.refresh_gpus()
 
@@ -87,6 +90,8 @@ class Submitter:
             if idempotency and (earlier := _earlier(tx, actor, idempotency)) is not None:
                 return _Stored(earlier, [], fresh=False)
             jobs = _insert(tx, drafts, submissions, order, now)
+            if leased_at is not None:
+                leases.begin(tx, jobs, leased_at)
             if idempotency:
                 refs = json.dumps([job.ref for job in jobs])
                 tx.put_idempotent(actor.key_id, idempotency.key, idempotency.digest, refs, now)
@@ -111,6 +116,8 @@ class Submitter:
             self._wake()
         if any(preparation.needed(job.spec) for job in stored.jobs):
             self._prepare()
+        if stored.fresh and any(job.spec.lease for job in stored.jobs):
+            self._leased()
         if stored.fresh:
             for job in stored.jobs[:_TOLD]:
                 story.of(job.ref).info("job submitted by {}: {}", actor.name, job.spec.name)

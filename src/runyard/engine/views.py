@@ -11,6 +11,7 @@ from runyard.domain.job import Attempt, Job
 from runyard.domain.reasons import Reason
 from runyard.domain.scheduling import estimate
 from runyard.domain.scheduling.gates import gate_values
+from runyard.engine import cancel_reasons
 from runyard.engine.commands import find
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
@@ -66,12 +67,12 @@ class Views:
     ) -> tuple[JobPage, list[JobView]]:
         with self._parts.store.read() as reader:
             page = reader.jobs(chosen, limit=limit, cursor=cursor)
-            return page, _briefs(reader, page.jobs)
+            return page, self._briefs(reader, page.jobs)
 
     def queue(self, limit: int) -> QueueStatus:
         with self._parts.store.read() as reader:
             active = reader.active_attempts()
-            running = _briefs(reader, reader.jobs_by_id([item.job_id for item in active]))
+            running = self._briefs(reader, reader.jobs_by_id([item.job_id for item in active]))
             counts = {status.value: 0 for status in states.JobStatus}
             counts |= {status.value: n for status, n in reader.count_by_status().items()}
             return QueueStatus(
@@ -85,7 +86,7 @@ class Views:
 
     def _waiting(self, reader: Reader, limit: int) -> list[JobView]:
         """In queue order, so that each one's place is where it stands."""
-        views = _briefs(reader, reader.waiting_jobs(limit))
+        views = self._briefs(reader, reader.waiting_jobs(limit))
         running = reader.active_attempts()
         placed = []
         for place, view in enumerate(views, start=1):
@@ -104,7 +105,7 @@ class Views:
         )
 
     def _full(self, reader: Reader, job: Job) -> JobView:
-        view = _briefs(reader, [job])[0]
+        view = self._briefs(reader, [job])[0]
         waiting_for = reader.dependencies(job.id)
         view = replace(
             view, depends_on=tuple((ref, dependency.on) for dependency, ref, _ in waiting_for)
@@ -143,17 +144,18 @@ class Views:
         )
         return Wait(reason, place, low, high, blockers)
 
-
-def _briefs(reader: Reader, jobs: Sequence[Job]) -> list[JobView]:
-    """One query for all attempts and one per shape, however long the page."""
-    attempts = reader.attempts_by_id([job.attempt_id() for job in jobs if job.attempt_number])
-    waits: dict[int, Reason | None] = {}
-    views = []
-    for job in jobs:
-        reason = job.reason
-        if job.ready and job.status in states.WAITING:
-            if job.shape_id not in waits:
-                waits[job.shape_id] = reader.shape_wait(job.shape_id)
-            reason = waits[job.shape_id] or Reason(reasons.QUEUED)
-        views.append(JobView(job, reason, attempts.get(job.attempt_id()), (), None))
-    return views
+    def _briefs(self, reader: Reader, jobs: Sequence[Job]) -> list[JobView]:
+        """One query for all attempts and one per shape, however long the page."""
+        attempts = reader.attempts_by_id([job.attempt_id() for job in jobs if job.attempt_number])
+        waits: dict[int, Reason | None] = {}
+        views = []
+        for job in jobs:
+            reason = job.reason
+            if job.ready and job.status in states.WAITING:
+                if job.shape_id not in waits:
+                    waits[job.shape_id] = reader.shape_wait(job.shape_id)
+                reason = waits[job.shape_id] or Reason(reasons.QUEUED)
+            elif job.status is states.JobStatus.CANCELLING:
+                reason = cancel_reasons.as_seen(reason, self._parts.clock())
+            views.append(JobView(job, reason, attempts.get(job.attempt_id()), (), None))
+        return views

@@ -13,9 +13,10 @@ from runyard import __version__
 from runyard.domain import errors, events, preparation, states
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Job, Priority, Submission
-from runyard.domain.states import AttemptStatus, JobStatus
-from runyard.engine import explaining, story
+from runyard.domain.states import AttemptStatus
+from runyard.engine import explaining, receipts, story
 from runyard.engine.actor import Actor
+from runyard.engine.alerting import AlertDesk
 from runyard.engine.commands import Commands, find
 from runyard.engine.keys import Keys
 from runyard.engine.machines import GpuView, Machines
@@ -25,7 +26,7 @@ from runyard.engine.reconcile import Found
 from runyard.engine.runtime import Runtime
 from runyard.engine.submitting import Idempotency, Submitter
 from runyard.engine.views import JobView, QueueStatus, Views
-from runyard.stores.base import JobFilter, JobPage, Key, Node, Transaction
+from runyard.stores.base import JobFilter, JobPage, Key, Lease, Node, Transaction
 
 
 class Yard:
@@ -45,7 +46,9 @@ class Yard:
             self.runtime.launcher,
             self.runtime.wake,
             self.runtime.prepare,
+            self.runtime.leased,
         )
+        self.alert_desk = AlertDesk(parts)
         self.key_ring = Keys(parts)
 
     def open(self) -> Found:
@@ -108,8 +111,8 @@ class Yard:
             prepared = [p for p in reader.preparations(job.id) if p.receipt is not None]
             if prepared and job.status in states.ENDED:
                 return dict(prepared[-1].receipt or {})
-            if job.status is JobStatus.CANCELLED:
-                return explaining.empty_receipt(job)
+            if job.status in states.ENDED:
+                return receipts.of_nothing(job)
         raise errors.NotFound(f"Job {job.ref} has no receipt yet: it has not ended.", job=job.ref)
 
     def explain(self, ref: str) -> dict[str, Any]:
@@ -124,6 +127,10 @@ class Yard:
         job = self._commands.cancel(ref, actor, force=force)
         self.runtime.wake()
         return job
+
+    def renew(self, ref: str, actor: Actor) -> tuple[Job, Lease]:
+        """The job's client lives; NoLease when it was submitted without one."""
+        return self.runtime.leases.renew(ref, actor)
 
     def retry(self, ref: str, actor: Actor, *, fresh: bool = False) -> Job:
         return self._and_wake(self._commands.retry(ref, actor, fresh=fresh))

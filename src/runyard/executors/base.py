@@ -20,6 +20,19 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceLaunch:
+    """A helper to start before the attempt's main process; `env` comes on top of the attempt's."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    port: int
+    health: str = "tcp"
+    ready_timeout_s: float = 60.0
+    restart: str = "never"
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """Everything an executor needs to run one attempt."""
 
@@ -39,6 +52,7 @@ class Launch:
     nice: int = 0
     tty: bool = False
     isolation: str = "none"  # or strict: namespaces of its own
+    services: tuple[ServiceLaunch, ...] = ()
     image: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -61,6 +75,8 @@ class ExecutorUnavailable(Exception):
 class NewsKind(StrEnum):
     STARTED = "started"
     ENDED = "ended"
+    FINISHING = "finishing"  # its main process ended, what that left is being ended
+    SERVICE = "service"  # a service of it got ready, ended, is unhealthy or healthy again
     STUCK = "stuck"  # something of it cannot be killed
     LOST_SIGHT = "lost_sight"  # its supervisor died: inspect
 
@@ -86,6 +102,7 @@ class News:
     at: float
     end: End | None = None
     stuck: tuple[Mapping[str, Any], ...] = ()
+    service: Mapping[str, Any] = field(default_factory=dict)  # kind, name, and what it needs
 
 
 class Sight(StrEnum):
@@ -106,6 +123,14 @@ class Sighting:
     stop_seq: int = 0
     hung_since: float | None = None  # the supervisor is alive but has not beaten
     stuck: tuple[Mapping[str, Any], ...] = ()  # processes that cannot be killed
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep of one attempt did, and which processes of it live on."""
+
+    killed: int = 0
+    living: tuple[Mapping[str, Any], ...] = ()  # {pid, name, state, where, user}
 
 
 class Executor(Protocol):
@@ -138,8 +163,18 @@ class Executor(Protocol):
         its end record here. Many at the cost of one."""
         ...
 
-    def log_path(self, attempt_id: str) -> str:
-        """The attempt's log as a local file; it may not exist yet."""
+    def sweep(self, attempt_ids: Sequence[str]) -> dict[str, Swept]:
+        """Of attempts whose end was asked for long ago: find their processes by every proof there
+        is, also under a living supervisor, and kill them. Those nobody asked to end are left."""
+        ...
+
+    def log_path(self, attempt_id: str, service: str = "") -> str:
+        """The attempt's log, or one of its services', as a local file; it may not exist yet."""
+        ...
+
+    def services(self, attempt_id: str) -> list[dict[str, Any]]:
+        """What became of its services so far: name, state (starting, ready, restarting, ended),
+        healthy, pid, port, restarts, exit_code, signal."""
         ...
 
     def remove(self, attempt_id: str) -> None:

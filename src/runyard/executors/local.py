@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
 import secrets
 import select
 import shutil
@@ -16,6 +17,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,9 @@ from runyard.executors.base import (
     Sight,
     Sighting,
     Stop,
+    Swept,
 )
-from runyard.supervisor import journal, protocol, reconcile, stop_request
+from runyard.supervisor import journal, protocol, reconcile, service_records, stop_request
 from runyard.supervisor.keeper_client import KeeperClient, KeeperUnavailable
 
 _NEWS_SOCKET = "news.sock"
@@ -124,8 +127,22 @@ class LocalExecutor:
             sights |= reconcile.look_at_all(lost)
         return {name: _sighting(folder, sights[folder]) for name, folder in folders.items()}
 
-    def log_path(self, attempt_id: str) -> str:
-        return f"{self._folder(attempt_id)}/out.log"
+    def sweep(self, attempt_ids: Sequence[str]) -> dict[str, Swept]:
+        folders = {self._folder(attempt_id): attempt_id for attempt_id in attempt_ids}
+        return {
+            folders[folder]: Swept(killed, tuple(_process(found) for found in living))
+            for folder, (killed, living) in reconcile.sweep_asked(folders).items()
+        }
+
+    def log_path(self, attempt_id: str, service: str = "") -> str:
+        name = protocol.service_log(service) if service else protocol.LOG
+        return f"{self._folder(attempt_id)}/{name}"
+
+    def services(self, attempt_id: str) -> list[dict[str, Any]]:
+        try:
+            return service_records.states(journal.read(self._folder(attempt_id)))
+        except FileNotFoundError:
+            return []
 
     def remove(self, attempt_id: str) -> None:
         shutil.rmtree(self._folder(attempt_id), ignore_errors=True)
@@ -184,6 +201,7 @@ class LocalExecutor:
                 }
                 for uuid in launch.gpu_uuids
             ],
+            "services": [asdict(service) for service in launch.services],
             **launch.extra,
         }
 
@@ -216,7 +234,7 @@ def _sighting(folder: str, seen: reconcile.Sight) -> Sighting:
     asked = stop_request.read(folder)
     seq = int(asked["seq"]) if asked else 0
     hung = _silent_since(folder)
-    stuck = tuple(written.stuck["processes"]) if written.stuck else ()
+    stuck = tuple(map(_process, written.stuck["processes"])) if written.stuck else ()
     if written.job is None:
         return Sighting(Sight.STARTING, stop_seq=seq, hung_since=hung, stuck=stuck)
     stopping = asked is not None or written.main_exit is not None
@@ -264,10 +282,31 @@ def _news(told: dict[str, Any]) -> News | None:
         case "ended" if isinstance(told.get("exit"), dict):
             return News(attempt_id, NewsKind.ENDED, at, _end(told["exit"]))
         case "stuck":
-            return News(attempt_id, NewsKind.STUCK, at, stuck=tuple(told.get("processes", ())))
+            stuck = tuple(_process(found) for found in told.get("processes", ()))
+            return News(attempt_id, NewsKind.STUCK, at, stuck=stuck)
+        case str(kind) if kind.startswith("service_"):
+            return News(attempt_id, NewsKind.SERVICE, at, service=told)
+        case "finishing":
+            return News(attempt_id, NewsKind.FINISHING, at)
         case "ended" | "lost":
             return News(attempt_id, NewsKind.LOST_SIGHT, at)
     return None
+
+
+def _process(found: dict[str, Any]) -> dict[str, Any]:
+    """A process that does not die, in words for people."""
+    uid = found.get("uid", -1)
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        user = str(uid)
+    return {
+        "pid": found.get("pid"),
+        "name": found.get("comm"),
+        "state": found.get("state"),
+        "where": found.get("wchan"),
+        "user": user,
+    }
 
 
 _DETAILS = ("errno", "path", "message", "limit_s", "owner")
@@ -282,6 +321,20 @@ def _end(record: dict[str, Any]) -> End:
         by=str(record.get("by", "unknown")),
         ended_at=float(record["ended_at"]),
         started_at=record.get("started_at"),
-        detail={k: v for k, v in record.items() if k in _DETAILS},
-        receipt={k: v for k, v in record.items() if k not in _END_FIELDS},
+        detail=_detail(record),
+        receipt=_receipt(record),
     )
+
+
+def _detail(record: dict[str, Any]) -> dict[str, Any]:
+    found = {name: value for name, value in record.items() if name in _DETAILS}
+    if record.get("cause") == "service_failed":
+        found |= record.get("service_failure") or {}
+    return found
+
+
+def _receipt(record: dict[str, Any]) -> dict[str, Any]:
+    found = {name: value for name, value in record.items() if name not in _END_FIELDS}
+    if found.get("was_stuck"):
+        found["was_stuck"] = [_process(process) for process in found["was_stuck"]]
+    return found

@@ -44,7 +44,7 @@ def test_the_next_job_waits_for_the_memory(one_gpu):
     engine.wait(following, "running")
     assert grants(engine) == [f"{following}.1"]
     assert engine.yard.receipt(first)["gpus"] == [
-        {"index": 0, "memory_before_mb": 100, "memory_after_mb": 120}
+        {"index": 0, "memory_before_mb": 40_000, "memory_after_mb": 120}
     ]
 
 
@@ -59,7 +59,7 @@ def test_a_cancel_waits_for_the_memory_too(one_gpu):
     engine.machine.used[GPU] = 0
     engine.wait(ref, "cancelled")
     [gpu] = engine.yard.receipt(ref)["gpus"]
-    assert gpu["memory_after_mb"] == 0
+    assert (gpu["memory_before_mb"], gpu["memory_after_mb"]) == (40_000, 0)
 
 
 def test_a_cpu_job_does_not_wait_for_it(one_gpu):
@@ -76,7 +76,8 @@ def test_a_cpu_job_does_not_wait_for_it(one_gpu):
 
 
 def test_a_process_of_the_attempt_that_is_still_there(one_gpu):
-    """R2: whatever the memory says; also after a restart, which forgets what was used before."""
+    """R2: whatever the memory says; also after a restart, which forgets what was used before it
+    started."""
     engine = one_gpu
     ref = engine.running(gpu_count=1)
     engine.machine.tags[4711] = engine.attempts(ref)[0].tag
@@ -84,13 +85,14 @@ def test_a_process_of_the_attempt_that_is_still_there(one_gpu):
     engine.finish(ref)
     looked_again(engine)
     assert engine.status(ref) == "running"
+    engine.machine.used[GPU] = 7
     engine.restart()
     looked_again(engine)
     assert grants(engine) == [f"{ref}.1"]
     engine.machine.on_gpu.clear()
     engine.wait(ref, "completed")
     [gpu] = engine.yard.receipt(ref)["gpus"]
-    assert (gpu["index"], gpu["memory_before_mb"]) == (0, None)
+    assert (gpu["index"], gpu["memory_before_mb"]) == (0, 7)
 
 
 def test_memory_of_others_is_not_waited_for(one_gpu):
@@ -133,7 +135,7 @@ def test_an_error_while_recording_is_made_good(one_gpu):
     until(looked)
     engine.wait(following, "running")
     assert engine.yard.receipt(ref)["gpus"] == [
-        {"index": 0, "memory_before_mb": 100, "memory_after_mb": 100}
+        {"index": 0, "memory_before_mb": 40_000, "memory_after_mb": 100}
     ]
 
 
@@ -150,7 +152,7 @@ def test_every_gpu_of_an_attempt_is_told(make_engine):
     engine.wait(ref, "completed")
     assert sorted(engine.yard.receipt(ref)["gpus"], key=lambda gpu: gpu["index"]) == [
         {"index": 0, "memory_before_mb": 10, "memory_after_mb": 11},
-        {"index": 1, "memory_before_mb": 20, "memory_after_mb": 21},
+        {"index": 1, "memory_before_mb": 40_000, "memory_after_mb": 21},
     ]
 
 

@@ -1,0 +1,73 @@
+"""Receipts: what an end gave back, in the words of the contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runyard.domain.job import Attempt, Job
+from runyard.domain.states import JobStatus
+from runyard.engine import cancel_reasons
+from runyard.executors.base import End
+
+
+def of_attempt(attempt: Attempt, job: Job, end: End, now: float) -> dict[str, Any]:
+    """`job` is as it was before the end: its stage is that at which the end was asked for."""
+    found = end.receipt
+    by, at = _request(job, end)
+    seconds = found.get("seconds")
+    if at is not None and not found.get("stop"):
+        seconds = now - at  # asked for when the main process had already ended
+    return {
+        "attempt_id": attempt.attempt_id,
+        "requested_by": by,
+        "requested_at": at,
+        "stage": (job.stage or attempt.stage).value,
+        "signals": found.get("signals", []),
+        "processes_ended": found.get("processes_ended", 0),
+        "proof": found.get("proof"),
+        # Nothing lives at an end; these took longer than a kill should.
+        "stuck": found.get("was_stuck") or found.get("stuck") or [],
+        "gpus": found.get("gpus", [{"index": grant.index} for grant in attempt.gpus]),
+        "ports": list(attempt.ports),
+        "shm_bytes": found.get("shm_bytes", 0),
+        "temp_removed": found.get("temp_removed", False),
+        "seconds": round(max(0.0, seconds or 0.0), 6),
+        "ended_at": end.ended_at,
+        "by": end.by,
+    }
+
+
+def of_nothing(job: Job) -> dict[str, Any]:
+    """Of a job that ended before it ever held anything."""
+    cancelled = job.status is JobStatus.CANCELLED
+    by = job.reason.params.get("by") if job.reason else None
+    if cancelled and by is None:
+        lost = job.reason is not None and job.reason.code == "lease_lost"
+        by = cancel_reasons.LEASE if lost else "scheduler"
+    return {
+        "attempt_id": None,
+        "requested_by": by,
+        "requested_at": job.completed_at if cancelled else None,
+        "stage": None,
+        "signals": [],
+        "processes_ended": 0,
+        "proof": "never_started",
+        "stuck": [],
+        "gpus": [],
+        "ports": [],
+        "shm_bytes": 0,
+        "temp_removed": False,
+        "seconds": 0.0,
+        "ended_at": job.completed_at,
+        "by": "server",
+    }
+
+
+def _request(job: Job, end: End) -> tuple[Any, Any]:
+    """(by, at) of who asked; the job knows when its supervisor never heard of it."""
+    asked = end.receipt.get("stop")
+    if asked:
+        return asked.get("requested_by"), asked.get("requested_at")
+    if job.status is JobStatus.CANCELLING:
+        return cancel_reasons.requested(job.reason)
+    return None, None
