@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Forbidden,
         InvalidJob,
         JobNotFound,
+        LocalServiceFailed,
         NotEnded,
         NotFound,
         RunyardError,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
         WaitTimeout,
     )
     from runyard.sdk.job import Job
+    from runyard.sdk.services import LocalService
+    from runyard.sdk.session import Session
 
 __version__ = "0.1.0"
 
@@ -37,10 +40,13 @@ __all__ = [
     "InvalidJob",
     "Job",
     "JobNotFound",
+    "LocalService",
+    "LocalServiceFailed",
     "NotEnded",
     "NotFound",
     "RunyardError",
     "ServerUnreachable",
+    "Session",
     "StartRefused",
     "TrainingQueueManager",
     "Unauthenticated",
@@ -48,13 +54,17 @@ __all__ = [
     "UnknownField",
     "WaitTimeout",
     "__version__",
+    "report",
 ]
 
 _HOMES = {
     "Client": "runyard.sdk.client",
     "Job": "runyard.sdk.job",
+    "LocalService": "runyard.sdk.services",
+    "Session": "runyard.sdk.session",
     "TrainingQueueManager": "runyard.embed.queue_manager",
 }
+_MODULES = ("report",)  # public as they are
 
 
 def __getattr__(name: str) -> object:
@@ -63,6 +73,8 @@ def __getattr__(name: str) -> object:
     # Every supervisor and every CLI call imports this file, so it must cost nothing.
     import importlib
 
+    if name in _MODULES:
+        return importlib.import_module(f"runyard.{name}")
     value: object = getattr(importlib.import_module(_HOMES.get(name, "runyard.sdk.errors")), name)
     globals()[name] = value
     return value

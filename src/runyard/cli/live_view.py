@@ -64,7 +64,8 @@ class LiveView(View):
 
     def cancelling(self, job: Job, signal_name: str) -> None:
         key = "Ctrl-C" if signal_name == "SIGINT" else signal_name
-        self.say(wording.say("cancelling", job=job.id, signal=key))
+        words = "cancelling" if key else "cancelling_now"
+        self.say(wording.say(words, job=job.id, signal=key))
 
     def killing(self, job: Job) -> None:
         self.say(wording.say("killing", job=job.id))
@@ -82,6 +83,33 @@ class LiveView(View):
 
     def gone(self, job: Job) -> None:
         self.ended(job)
+
+    def unanswered(self) -> None:
+        self.say(wording.say("submit_unanswered"))
+
+    def left_to_lease(self, job: Job, lease_s: float) -> None:
+        self.say(wording.say("left_to_lease", job=job.id, span=formatting.span(lease_s)))
+
+    def lease_failing(self, job: Job, lease_s: float) -> None:
+        self.say(wording.say("lease_failing", job=job.id, span=formatting.span(lease_s)))
+
+    def service_starting(self, name: str, log: str) -> None:
+        self.say(wording.say("service_starting", name=name, log=log))
+
+    def service_ready(self, name: str, url: str) -> None:
+        self.say(wording.say("service_ready", name=name, url=url))
+
+    def service_restarting(self, name: str, exit_code: int) -> None:
+        self.say(wording.say("service_restarting", name=name, code=exit_code))
+
+    def service_lost(self, name: str, exit_code: int, job_id: str) -> None:
+        self.say(wording.say("service_lost", name=name, code=exit_code, job=job_id))
+
+    def service_stopped(self, name: str, seconds: float) -> None:
+        self.say(wording.say("service_stopped", name=name, seconds=f"{seconds:.2f}"))
+
+    def service_stuck(self, name: str) -> None:
+        self.say(wording.say("service_stuck", name=name))
 
     def ended(self, job: Job) -> None:
         """The last line: how it ended, after how long, and why."""

@@ -54,7 +54,14 @@ def summary(job_id: str, answer: dict[str, Any]) -> str:
         return wording.say("cancelled_unstarted", job=job_id)
     seconds = f"{receipt.get('seconds') or 0:.2f}"
     key = "cancelled_one" if count == 1 else "cancelled_proof"
-    return wording.say(key, job=job_id, processes=count, seconds=seconds)
+    told = wording.say(key, job=job_id, processes=count, seconds=seconds)
+    if receipt.get("proof"):
+        told += wording.say("cancel_proof", proof=receipt["proof"])
+    gpus = [f"GPU {gpu.get('index')}" for gpu in receipt.get("gpus") or ()]
+    ports = [wording.say("port", port=port) for port in receipt.get("ports") or ()]
+    return told + (
+        wording.say("given_back", what=", ".join(gpus + ports)) if gpus or ports else ""
+    )
 
 
 def signal_name(number: Any) -> str:

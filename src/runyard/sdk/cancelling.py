@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 DEFAULT_GRACE_S = 40.0
 BEYOND_GRACE_S = 10.0
-_ANSWER_S = 3.0  # a server that is there answers a cancel within this
+ANSWER_S = 3.0  # a server that is there answers a cancel within this
 _TRIES = 2
 
 
@@ -29,7 +29,7 @@ def cancel(client: Client, job: Job, patience_s: float, *, force: bool) -> Outco
     ask = client.force_kill if force else client.cancel
     for tried in range(1, _TRIES + 1):
         try:
-            job.data = {**job.data, **ask(job.id, timeout=_ANSWER_S)}
+            job.data = {**job.data, **ask(job.id, timeout=ANSWER_S)}
             break
         except errors.AlreadyEnded:
             break
@@ -46,15 +46,15 @@ def _proof(client: Client, job: Job, deadline: float) -> Outcome:
     lost_at: float | None = None
     while not job.ended:
         left = deadline - time.monotonic()
-        if left <= 0 or (lost_at is not None and time.monotonic() - lost_at > _ANSWER_S):
+        if left <= 0 or (lost_at is not None and time.monotonic() - lost_at > ANSWER_S):
             return Outcome("unproven")
         try:
-            job.data = client.wait_once(job.id, min(left, _ANSWER_S)).data
+            job.data = client.wait_once(job.id, min(left, ANSWER_S)).data
             lost_at = None
         except errors.ServerUnreachable:
             lost_at = lost_at or time.monotonic()
             time.sleep(0.2)
     if not job.data.get("receipt"):
         with contextlib.suppress(errors.RunyardError):
-            job.data["receipt"] = client.receipt(job.id, timeout=_ANSWER_S)
+            job.data["receipt"] = client.receipt(job.id, timeout=ANSWER_S)
     return Outcome("gone")

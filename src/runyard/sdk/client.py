@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from runyard.sdk import errors
 from runyard.sdk.connection import Connection
 from runyard.sdk.job import Job
 from runyard.sdk.machines import BASE, Machines, given, rows
+
+if TYPE_CHECKING:
+    from runyard.sdk.follower import View
+    from runyard.sdk.services import LocalService
+    from runyard.sdk.session import Session
 
 _LONG_POLL_S = 30.0
 _ANSWER_S = 10.0  # within this a server that is there answers
@@ -171,10 +176,11 @@ class Client(Machines):
     def release(self, job_id: str | int) -> Job:
         return self._changed(job_id, self._do(_job(job_id) + "/release"))
 
-    def renew_lease(self, job_id: str | int, *, timeout: float = 5.0) -> None:
-        self._connection.request(
-            "POST", BASE + _job(job_id) + "/lease", timeout_s=timeout, repeatable=True
-        )
+    def renew(self, job_id: str | int, *, timeout: float = 5.0) -> dict[str, Any]:
+        """Renew its lease: `{job_id, lease_s, expires_at}`. Sessions do it by themselves."""
+        path = BASE + _job(job_id) + "/lease"
+        reply = self._connection.request("POST", path, timeout_s=timeout, repeatable=True)
+        return dict(reply.json() or {})
 
     def wait(self, job_id: str | int, *, timeout: float | None = None) -> Job:
         """Until the job has ended; WaitTimeout when `timeout` seconds are not enough."""
@@ -282,12 +288,41 @@ class Client(Machines):
             given(tail=tail, grep=grep, rank=rank, attempt=attempt),
         )
 
-    def run(self, job: Mapping[str, Any] | None = None, **fields: Any) -> Job:
+    def run(
+        self,
+        job: Mapping[str, Any] | None = None,
+        *,
+        local_services: Sequence[LocalService] = (),
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> Job:
         """Submit, write the log to stdout while it runs, and return the ended job. As in
         `runyard run`, SIGINT and SIGTERM cancel it; KeyboardInterrupt or SystemExit follows."""
-        from runyard.sdk import running
+        with self.session(
+            job, local_services=local_services, idempotency_key=idempotency_key, **fields
+        ) as session:
+            return session.follow()
 
-        return running.run(self, {**(job or {}), **fields})
+    def session(
+        self,
+        job: Mapping[str, Any] | None = None,
+        *,
+        local_services: Sequence[LocalService] = (),
+        idempotency_key: str | None = None,
+        view: View | None = None,
+        **fields: Any,
+    ) -> Session:
+        """For `with`: start the local services, submit, and on leaving, however that comes about,
+        cancel the job (unless it ended or was detached), then stop the services."""
+        from runyard.sdk.session import Session
+
+        return Session(
+            self,
+            {**(job or {}), **fields},
+            local_services=local_services,
+            idempotency_key=idempotency_key,
+            view=view,
+        )
 
     def enqueue(self, job_id: str | int, *, priority: str | None = None) -> Job:
         """Release a hold and set the priority."""

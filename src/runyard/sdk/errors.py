@@ -11,6 +11,7 @@ RunyardError
 +- Forbidden              403
 +- TooManyFailedLogins    429
 +- Unavailable            503/507 (DiskFull, StoreReadOnly, ShuttingDown, QueueFull)
++- LocalServiceFailed     a service on this machine that the job needs did not start, or ended
 +- StartRefused           embedding: it cannot work on this data directory or database
    +- DataDirInUse        a server or another manager has the data directory
 """
@@ -166,6 +167,10 @@ class ShuttingDown(Unavailable):
 
 class QueueFull(Unavailable):
     code = "queue_full"
+
+
+class LocalServiceFailed(RunyardError):
+    code = "local_service_failed"
 
 
 class StartRefused(RunyardError):

@@ -230,7 +230,10 @@ def test_cancel_waits_for_the_proof(server, cli):
     server.on("GET", "/jobs/job-abc123/receipt", RECEIPT)
     code, out, _ = cli("cancel", "7")
     assert code == 0
-    assert out == "job-abc123 cancelled: 5 processes ended in 1.25 s, none is left\n"
+    assert out == (
+        "job-abc123 cancelled: 5 processes ended in 1.25 s, none is left (proof: echild);"
+        " given back: GPU 0, port 38001\n"
+    )
 
 
 def test_cancel_now_many_and_ended(server, cli):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from runyard.cli import job_flags, options
+from runyard.cli import job_flags, local_services, options
 from runyard.sdk import errors
 from runyard.sdk.client import Client
 from runyard.sdk.job import Job
@@ -28,6 +28,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def submit(args: argparse.Namespace, jobs: list[dict[str, Any]]) -> int:
+    local_services.refuse(args, jobs)
     client = options.client(args)
     if len(jobs) == 1:
         made = [client.submit(jobs[0], idempotency_key=args.idempotency_key)]
