@@ -12,6 +12,7 @@ import errno
 import os
 import signal
 import time
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from runyard.supervisor import kernel, protocol
@@ -32,6 +33,7 @@ _PASSED_ON = frozenset(
 _HEARD = _PASSED_ON | {signal.SIGCHLD, signal.SIGIO}
 _EVERYBODY = -1
 _STATUS_BYTES = 4
+_LIMIT_REACHED = "no more namespaces are allowed (see user.max_*_namespaces of sysctl)"
 _LAST = b"."  # follows the status: nothing else lives inside
 _MORE = b"+"
 _PATIENCE_S = 10.0  # beyond the leftover grace, which is the supervisor's to watch
@@ -100,36 +102,38 @@ def _unshare_processes() -> None:
     """Whoever may, without a user namespace; else with one in which the user is itself."""
     if not kernel.available:
         raise OSError(errno.ENOSYS, "this Python has no ctypes", "namespaces")
-    try:
+    with _naming("PID namespace"), contextlib.suppress(PermissionError):
         kernel.unshare(kernel.CLONE_NEWPID)
         return
-    except PermissionError:
-        pass
     user, group = os.geteuid(), os.getegid()
-    what = "user and PID namespace"
-    try:
+    with _naming("user and PID namespace"):
         kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID)
-        what = "the user's mapping in a user namespace"
+    with _naming("the user's place in a user namespace"):
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
         _write("/proc/self/gid_map", f"{group} {group} 1")
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, what) from error
 
 
 def _make_own_places() -> None:
     """/proc of this namespace only; /dev/shm and System V memory that vanish with it."""
-    what = "mount namespace"
-    try:
+    with _naming("mount namespace"):
         kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC)
         # What is mounted on the machine later appears here too; nothing of ours appears there.
         kernel.mount("none", "/", "", kernel.MS_SLAVE | kernel.MS_REC)
-        what = "own /proc"
+    with _naming("own /proc"):
         kernel.mount("proc", "/proc", "proc", kernel.MS_PLAIN | kernel.MS_NOEXEC)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, what) from error
     with contextlib.suppress(OSError):  # its memory is then found and removed as any job's
         kernel.mount("tmpfs", "/dev/shm", "tmpfs", kernel.MS_PLAIN, "mode=1777")
+
+
+@contextlib.contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Which step the machine refused, as the file name of the error."""
+    try:
+        yield
+    except OSError as error:
+        words = _LIMIT_REACHED if error.errno == errno.ENOSPC else error.strerror
+        raise OSError(error.errno, words, what) from error
 
 
 def _stand_in(init: int, told: int, *, forward: bool) -> NoReturn:
