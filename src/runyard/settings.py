@@ -52,6 +52,10 @@ class Settings:
     leftover_grace_s: float = 2.0
     stale_cancelling_s: float = 300.0  # then people are told, and what is left is swept again
     log_cap_mb: int = 256
+    cgroups: str = "auto"  # which attempts get a control group: auto (those with limits), all, off
+    enforce_memory: str = "off"  # the memory_gb that a person wrote: off, cgroup, always
+    job_pids_limit: int = 0  # processes and threads of one attempt; 0: no limit
+    job_nice: int = 0
     max_preparations: int = 4
     cache_quota_gb: float = 0.0  # 0: no limit
     keep_days: float = 30.0
@@ -72,6 +76,8 @@ class Settings:
 
 _CHOICES = {
     "on_shutdown": ("keep", "stop"),
+    "cgroups": ("auto", "all", "off"),
+    "enforce_memory": ("off", "cgroup", "always"),
     "log_level": ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
 }
 _PERCENT = ("gate_cpu", "gate_memory", "gate_disk")
@@ -81,6 +87,7 @@ _NOT_NEGATIVE = (
     "leftover_grace_s",
     "starvation_s",
     "history_size",
+    "job_pids_limit",
     "cache_quota_gb",
 )
 _POSITIVE = (
@@ -213,6 +220,8 @@ def _check(settings: Settings) -> None:
             raise errors.BadSettings(name=name, why="it must be above zero")
     if not 0 <= settings.port < 65536:
         raise errors.BadSettings(name="port", why="a port is a number from 0 to 65535")
+    if not 0 <= settings.job_nice <= 19:
+        raise errors.BadSettings(name="job_nice", why="a number from 0 to 19 is wanted")
     if any(delay < 0 for delay in settings.retry_delays) or not settings.retry_delays:
         raise errors.BadSettings(name="retry_delays", why="at least one delay, none negative")
     if not settings.store_url.startswith(("sqlite:///", "postgresql://")):

@@ -18,7 +18,16 @@ EXEC_FAILED = "exec_failed"
 CWD_MISSING = "cwd_missing"
 ISOLATION_UNAVAILABLE = "isolation_unavailable"  # strict was asked for, the machine forbids it
 START_FAILED = "start_failed"  # its folders or its log could not be made
+SERVICE_FAILED = "service_failed"  # a service did not get ready, or ended in failure
 TIMEOUT = "timeout"
+# Ends of the job's own, of which the record knows more than code and signal
+_EXPLAINED = {
+    "oom": reasons.OOM,
+    "oom_child": reasons.OOM_CHILD,
+    "oom_soft": reasons.OOM_SOFT,
+    "killed_externally": reasons.KILLED_EXTERNALLY,
+    "crashed": reasons.CRASHED,
+}
 CANCELLED = frozenset({"cancelled", "cancelled_before_start"})
 HOST_LOST = frozenset({"host_restarted", "lost_host_restart"})
 LOST = frozenset({"supervisor_lost", "lost"}) | HOST_LOST
@@ -85,8 +94,14 @@ def _uncancelled(
         return AttemptEnd.FAILED, Reason(reasons.CWD_MISSING, dict(detail))
     if cause == ISOLATION_UNAVAILABLE:
         return AttemptEnd.FAILED, Reason(reasons.ISOLATION_UNAVAILABLE, dict(detail))
+    if cause == SERVICE_FAILED:
+        return AttemptEnd.FAILED, Reason(reasons.SERVICE_FAILED, dict(detail))
     if cause == TIMEOUT:
         return AttemptEnd.TIMED_OUT, Reason(reasons.TIMED_OUT, dict(detail))
+    if cause in _EXPLAINED:
+        return AttemptEnd.FAILED, Reason(
+            _EXPLAINED[cause], {**detail, **_status_params(code, signal)}
+        )
     if cause in CANCELLED:  # a stop nobody asked for: no success, whatever the exit code
         end = AttemptEnd.LOST if stop_cause == SUPERVISOR_TERM else AttemptEnd.FAILED
         return end, Reason(reasons.STOPPING, {"cause": stop_cause})
@@ -98,7 +113,14 @@ def _uncancelled(
         return AttemptEnd.FAILED, Reason(reasons.SIGNAL, _signal_params(signal))
     if code == 0:
         return AttemptEnd.COMPLETED, None
-    return AttemptEnd.FAILED, Reason(reasons.EXIT_CODE, _exit_params(code))
+    params = _exit_params(code)
+    if detail.get("forks_refused"):
+        params["forks_refused"] = detail["forks_refused"]
+    return AttemptEnd.FAILED, Reason(reasons.EXIT_CODE, params)
+
+
+def _status_params(code: int | None, signal: int | None) -> dict[str, Any]:
+    return _exit_params(code) if signal is None else _signal_params(signal)
 
 
 def _signal_params(number: int) -> dict[str, Any]:

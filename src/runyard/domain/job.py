@@ -98,6 +98,7 @@ class JobSpec:
     service_urls: Mapping[str, str] = field(default_factory=dict)  # run by the client, not by us
     lease: LeaseTerms | None = None
     prefetch: tuple[str, ...] = ()  # addresses that must be here before it starts
+    memory_asked: bool = False  # a person wrote memory_gb: it may be enforced
     tty: bool = False
     isolation: Literal["none", "strict"] = "none"
     customer_id: int = 1

@@ -44,10 +44,17 @@ WAITING_FOR_PROCESSES = "waiting_for_processes"  # the grace is over, the rest i
 WAITING_FOR_GPU_MEMORY = "waiting_for_gpu_memory"  # params: gpus: processes gone, memory not back
 WAITING_FOR_PREPARATION = "waiting_for_preparation"  # params: stage: a download or check ends
 PREPARATION_FAILED = "preparation_failed"  # params: stage, code, and what the code needs
-SERVICE_FAILED = "service_failed"  # params: service, exit_code, signal, code: a helper of the job
+# params: service, code (exited, not_ready, port_in_use, exec_failed, restarts_used_up), exit_code,
+# signal, line (the last of its log), and what the code needs: ready_timeout_s, said, port, message
+SERVICE_FAILED = "service_failed"
 STOPPING = "stopping"  # params: cause
 EXIT_CODE = "exit_code"  # params: code
 SIGNAL = "signal"  # params: signal, name
+OOM = "oom"  # params: memory_peak_mb, limit_mb (if it had one), oom_kills, signal, name
+OOM_CHILD = "oom_child"  # a process of it was killed for memory; params as oom, or code
+OOM_SOFT = "oom_soft"  # params: limit_mb, used_mb: ended by us above its limit
+KILLED_EXTERNALLY = "killed_externally"  # params: signal, name: nobody here sent it
+CRASHED = "crashed"  # params: signal, name
 EXEC_FAILED = "exec_failed"  # params: errno, path, message
 CWD_MISSING = "cwd_missing"  # params: path
 ISOLATION_UNAVAILABLE = "isolation_unavailable"  # params: path (what is missing), errno, message

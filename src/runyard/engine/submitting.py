@@ -8,7 +8,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from runyard.domain import dependencies, errors, events, ids, preparation, reasons, states
+from runyard.domain import (
+    dependencies,
+    errors,
+    events,
+    ids,
+    job_services,
+    preparation,
+    reasons,
+    states,
+)
 from runyard.domain.events import Event
 from runyard.domain.job import Dependency, Job, NewJob, Submission
 from runyard.domain.scheduling import defaults
@@ -128,12 +137,14 @@ class Submitter:
         request = defaults.request_for(
             submission.wanted, self._parts.machine.capacity, settings.max_concurrent
         )
+        job_services.refuse_ports_of_the_pool(submission.spec, settings.port_range)
         retries, grace = submission.max_retries, submission.grace_s
         # A job with an image never runs outside it.
         contained = submission.spec.image is not None and submission.spec.executor == "auto"
         spec = replace(
             submission.spec,
             request=request,
+            memory_asked=submission.wanted.memory_gb is not None,
             executor="docker" if contained else submission.spec.executor,
             max_retries=settings.max_retries if retries is None else retries,
             grace_s=settings.grace_s if grace is None else grace,

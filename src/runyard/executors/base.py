@@ -50,6 +50,11 @@ class Launch:
     gpu_uuids: tuple[str, ...] = ()
     gpu_shared: bool = False
     nice: int = 0
+    cpus: tuple[int, ...] | None = None  # those it may run on; None: all
+    memory_limit_mb: int | None = None  # enforced by the kernel where it has a group of its own
+    memory_soft: bool = False  # without such a group: watched, and ended above its limit
+    pids_limit: int | None = None  # processes and threads; only with a group
+    own_group: bool = False  # a control group of its own, where there can be one
     tty: bool = False
     isolation: str = "none"  # or strict: namespaces of its own
     services: tuple[ServiceLaunch, ...] = ()

@@ -191,6 +191,11 @@ class LocalExecutor:
             "timeout_s": launch.timeout_s,
             "log_cap_bytes": launch.log_cap_bytes,
             "nice": launch.nice,
+            "cpus": launch.cpus,
+            "memory_limit_mb": launch.memory_limit_mb,
+            "memory_soft": launch.memory_soft,
+            "pids_limit": launch.pids_limit,
+            "cgroup": launch.own_group,
             "tty": launch.tty,
             "isolation": launch.isolation,
             "gpu_locks": [
@@ -309,7 +314,18 @@ def _process(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_DETAILS = ("errno", "path", "message", "limit_s", "owner")
+_DETAILS = (
+    "errno",
+    "path",
+    "message",
+    "limit_s",
+    "owner",
+    "limit_mb",
+    "used_mb",
+    "memory_peak_mb",
+    "oom_kills",
+    "forks_refused",
+)
 _END_FIELDS = ("code", "signal", "cause", "by", "ended_at", "started_at")
 
 

@@ -65,6 +65,8 @@ def _spec_rest(spec: JobSpec) -> dict[str, Any]:
         rest["lease"] = asdict(spec.lease)
     if spec.prefetch:
         rest["prefetch"] = spec.prefetch
+    if spec.memory_asked:
+        rest["memory_asked"] = True
     if spec.tty:
         rest["tty"] = True
     if spec.isolation != "none":
@@ -162,6 +164,7 @@ def spec_from(row: Any) -> JobSpec:
         service_urls=rest.get("service_urls", {}),
         lease=None if lease is None else LeaseTerms(**lease),
         prefetch=tuple(rest.get("prefetch", ())),
+        memory_asked=rest.get("memory_asked", False),
         tty=rest.get("tty", False),
         isolation=rest.get("isolation", "none"),
         customer_id=row.customer_id,
