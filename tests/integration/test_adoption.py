@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from crowd import Crowd, seconds
 
-from runyard.supervisor import journal
-from yards import Truth, keeper_pid, kill9, until
+import runyard
+from runyard.supervisor import journal, keeper_client, process_table
+from yards import Truth, alive, keeper_pid, kill9, until
 
 
 @pytest.fixture
@@ -45,9 +47,9 @@ def assert_all_can_be_cancelled(crowd, refs):
         assert crowd.yard.ask(f"/jobs/{ref}/receipt")["proof"] == "echild"
 
 
+@pytest.mark.container
 def test_server_kill9_50_jobs_adopted(crowd):
-    """R41, R42, R56; server_kill9_finished_meanwhile_codes_right,
-    end_time_is_jobs_not_restart_time: nothing is started twice, nothing survives its cancel."""
+    """R41, R42, R56: nothing is started twice, nothing survives its cancel."""
     yard = crowd.yard
     started = {ref: yard.job(ref)["started_at"] for ref in crowd.long}
     yard.kill9()
@@ -66,7 +68,42 @@ def test_server_kill9_50_jobs_adopted(crowd):
     assert not crowd.doomed_truth.held()
 
 
-def test_shim_kill9_20_at_once_keeper_records_all(crowd):
+@pytest.mark.container
+def test_server_kill9_finished_meanwhile_codes_right(make_yard, tmp_path):
+    """R42: fifteen jobs end with fifteen codes while there is no server."""
+    crowd = Crowd(make_yard(max_concurrent=60).start(), tmp_path, only_short=True)
+    crowd.wait_until_up()
+    crowd.yard.kill9()
+    crowd.let_the_short_ones_end()
+    restarted_at = time.time()
+    crowd.yard.start()
+    assert_short_ones_told_truly(crowd, restarted_at)
+    crowd.close()
+
+
+def test_end_time_is_jobs_not_restart_time(make_yard, tmp_path):
+    """R42: the server comes back long after the job ended."""
+    yard = make_yard().start()
+    truth, ended = Truth(tmp_path / "truth"), tmp_path / "ended"
+    ref = yard.submit(
+        ["sh", "-c", f"exec 9>{truth.path}; echo up >&9; sleep 1; date +%s.%N >{ended}; exit 7"]
+    )
+    until(lambda: truth.held() and truth.data)
+    yard.wait(ref, "running")
+    yard.kill9()
+    until(lambda: not truth.held(), 20, "the job ends")
+    time.sleep(2)  # so that the two times differ, and not only by what a start takes
+    restarted_at = time.time()
+    yard.start()
+    yard.wait(ref, "failed")
+    [attempt] = yard.attempts(ref)
+    assert attempt["exit_code"] == 7
+    assert seconds(attempt["ended_at"]) < restarted_at - 1
+    assert abs(seconds(attempt["ended_at"]) - float(ended.read_text())) < 2
+    truth.close()
+
+
+def test_supervisor_kill9_20_at_once_keeper_records_all(crowd):
     """R41, R42: the server and 20 supervisors are killed; the keeper ends their trees at once."""
     yard = crowd.yard
     yard.kill9()
@@ -82,7 +119,8 @@ def test_shim_kill9_20_at_once_keeper_records_all(crowd):
     assert_all_can_be_cancelled(crowd, crowd.kept)
 
 
-def test_keeper_and_shims_and_server_kill9_tag_sweep(crowd):
+@pytest.mark.container
+def test_keeper_and_supervisors_and_server_kill9_tag_sweep(crowd):
     """R41, R42, R43: nobody is left to end the trees but the next server, also those daemons
     that have no environment to be known by."""
     yard = crowd.yard
@@ -159,8 +197,8 @@ def test_cancelled_then_killed_at_once(make_yard, tmp_path):
 
 
 def test_server_kill9_between_the_cancel_and_its_stop_file(make_yard, tmp_path):
-    """R44; server_kill9_between_cancel_file_and_socket: the cancel is in the database, and
-    nothing of it reached the attempt. The next server passes it on."""
+    """R44: the cancel is in the database, and nothing of it reached the attempt. The next server
+    passes it on."""
     yard = make_yard().start()
     truth = Truth(tmp_path / "truth")
     ref = yard.submit(["sh", "-c", f"exec 9>{truth.path}; echo up >&9; exec sleep 600"], grace_s=1)
@@ -182,9 +220,9 @@ def test_server_kill9_between_the_cancel_and_its_stop_file(make_yard, tmp_path):
 
 
 @pytest.mark.parametrize("step", ["placed", "spec_written"])
-def test_server_kill9_between_start_steps(make_yard, tmp_path, step):
-    """R42, R56; server_kill9_between_each_start_step: placed, but never given to the keeper. It
-    is told as never started, costs no retry, and runs once."""
+def test_server_kill9_between_each_start_step(make_yard, tmp_path, step):
+    """R42, R56: placed, but never given to the keeper. It is told as never started, costs no
+    retry, and runs once."""
     yard = make_yard().start()
     keeper = keeper_pid(yard.data)
     os.kill(keeper, signal.SIGSTOP)  # what the server says stays unread, and dies with the keeper
@@ -205,6 +243,123 @@ def test_server_kill9_between_start_steps(make_yard, tmp_path, step):
     assert (second["end"], second["exit_code"]) == ("completed", 0)
 
 
+@pytest.mark.parametrize("restart", ["before_it_starts", "after_its_end"])
+def test_server_kill9_between_each_start_step_handed_over(make_yard, tmp_path, restart):
+    """R42: the keeper has it, its supervisor has not begun: it runs once, server or not."""
+    yard = make_yard().start()
+    keeper = keeper_pid(yard.data)
+    supervisors = process_table.children(keeper)
+    for pid in supervisors:
+        os.kill(pid, signal.SIGSTOP)
+    ran = tmp_path / "ran"
+    ref = yard.submit(["sh", "-c", f"echo ran >>{ran}; exit 3"])
+    client = keeper_client.KeeperClient(str(yard.data))
+    until(lambda: f"{ref}.1" in client.list()["attempts"])
+    client.close()
+    yard.kill9()
+    if restart == "before_it_starts":
+        yard.start()
+    for pid in supervisors:
+        os.kill(pid, signal.SIGCONT)
+    folder = str(yard.data / "attempts" / f"{ref}.1")
+    until(lambda: journal.read(folder).exit, 20, "its end")
+    if restart == "after_its_end":
+        yard.start()
+    yard.wait(ref, "failed", "completed")
+    attempts = yard.attempts(ref)
+    assert [a["end"] for a in attempts if a["end"] != "never_started"] == ["failed"]
+    assert attempts[-1]["exit_code"] == 3
+    assert ran.read_text() == "ran\n"
+
+
+def test_server_kill9_during_kill_loop(make_yard, tmp_path):
+    """R41, R44: forced, and the server dies while the trees are being killed. A process that
+    calls itself a resource tracker is spared for 300 ms, so that there is a while."""
+    yard = make_yard(max_concurrent=20).start()
+    mains, trackers = Truth(tmp_path / "mains"), Truth(tmp_path / "trackers")
+    name = "multiprocessing.resource_tracker"
+    tree = (
+        f"exec 9>{trackers.path}; setsid sh -c 'echo up >&9; sleep 600; :' {name} & "
+        f"exec 9>{mains.path}; exec sleep 600"
+    )
+    refs = [yard.submit(["sh", "-c", tree], grace_s=30) for _ in range(5)]
+    until(lambda: trackers.held() and trackers.data.count(b"up") == len(refs))
+    for ref in refs:
+        yard.wait(ref, "running")
+    yard.api("POST", "/jobs/cancel", {"job_ids": refs, "force": True})
+    until(lambda: not mains.held(), 20, "the main processes are killed", every=0.002)
+    yard.kill9()
+    until(lambda: not trackers.held(), 20, "the rest is killed without a server")
+    yard.start()
+    for ref in refs:
+        yard.wait(ref, "cancelled")
+        receipt = yard.ask(f"/jobs/{ref}/receipt")
+        assert (receipt["by"], receipt["proof"]) == ("supervisor", "echild")
+        assert receipt["signals"][-1]["signal"] == "KILL"
+    mains.close()
+    trackers.close()
+
+
+def test_server_upgrade_old_supervisor_protocol(make_yard, tmp_path):
+    """R54: jobs under the supervisors of an older release go on under a newer server; it reads
+    what they write, cancels them, and starts new jobs under a keeper of its own."""
+    old = tmp_path / "older" / "runyard"
+    shutil.copytree(Path(runyard.__file__).parent, old)
+    with open(old / "supervisor" / "protocol.py", "a") as file:
+        file.write("\n# of an older release\n")
+    yard = make_yard(env={"PYTHONPATH": str(old.parent)}).start()
+    truth, go = Truth(tmp_path / "truth"), tmp_path / "go"
+    ends = yard.submit(["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done; exit 7"])
+    stays = yard.submit(
+        ["sh", "-c", f"exec 9>{truth.path}; setsid sleep 600 & echo up >&9; exec sleep 600"],
+        grace_s=1,
+    )
+    until(lambda: truth.held() and truth.data)
+    for ref in (ends, stays):
+        yard.wait(ref, "running")
+    old_keeper = keeper_pid(yard.data)
+    words = Path(f"/proc/{old_keeper}/cmdline").read_bytes().split(b"\0")
+    assert str(old).encode() in b" ".join(words)
+    yard.kill9()
+    del yard.env["PYTHONPATH"]
+    yard.start()
+    new = yard.submit(["true"])
+    yard.wait(new, "completed")
+    go.touch()
+    yard.wait(ends, "failed")
+    assert yard.attempts(ends)[0]["exit_code"] == 7
+    assert truth.held()
+    assert yard.cancel(stays).body["status"] == "cancelled"
+    assert not truth.held()
+    assert yard.ask(f"/jobs/{stays}/receipt")["proof"] == "echild"
+    until(lambda: not alive(old_keeper), 20, "the old keeper leaves after its last attempt")
+    truth.close()
+
+
+def test_supervisor_sigstop_reported_not_killed(make_yard):
+    """R43: one that hangs is reported by its silence, and neither it nor its job is ended."""
+    yard = make_yard().start()
+    ref = yard.submit(["sleep", "600"], grace_s=1)
+    yard.wait(ref, "running")
+    folder = yard.data / "attempts" / f"{ref}.1"
+    written = journal.read(str(folder))
+    until((folder / "hb").exists, 20, "the first heartbeat")
+    os.kill(written.supervisor["pid"], signal.SIGSTOP)
+    try:
+        long_ago = time.time() - 300
+        os.utime(folder / "hb", (long_ago, long_ago))
+        yard.kill9()
+        yard.start()
+        log = yard.data / "logs" / "server.log"
+        until(lambda: "its supervisor has been silent since" in log.read_text(), 20)
+        assert yard.status(ref) == "running"
+        assert alive(written.job["pid"])
+        assert alive(written.supervisor["pid"])
+    finally:
+        os.kill(written.supervisor["pid"], signal.SIGCONT)
+    assert yard.cancel(ref).body["status"] == "cancelled"
+
+
 def test_keeper_kill9_jobs_continue(make_yard, tmp_path):
     """keeper_restarted_new_jobs_supervised: the server lives, its keeper is replaced, and a
     supervisor without a keeper still records the end."""
@@ -220,7 +375,7 @@ def test_keeper_kill9_jobs_continue(make_yard, tmp_path):
     assert yard.attempts(old)[0]["exit_code"] == 7
 
 
-def test_shim_kill9_while_the_server_lives(make_yard, tmp_path):
+def test_supervisor_kill9_while_the_server_lives(make_yard, tmp_path):
     """R41: what it left is ended, and the next attempt starts by itself."""
     yard = make_yard().start()
     truth = Truth(tmp_path / "truth")
