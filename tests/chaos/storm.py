@@ -1,4 +1,4 @@
-"""Jobs stream in while server, keeper and supervisors are killed at random."""
+"""Jobs stream in while server, keeper, supervisors and the jobs themselves are killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runyard.supervisor import journal
+from runyard.supervisor import identity, journal
 from yards import SMALL, RunningYard, Truth, keepers_of, until
 
 # Every process of an attempt holds the lock of its job (8) and the FIFO (9): an attempt that
@@ -30,6 +30,7 @@ echo end $RUNYARD_ATTEMPT_ID >>{folder}/marks
 exit {code}
 """
 LEFTOVERS = ("", "", "setsid sleep 60 &", "(setsid env -i sleep 60 &)", "trap '' TERM")
+KINDS = ("server", "keeper", "supervisor", "supervisor", "job", "all")
 ENDS = {"job_completed", "job_failed", "job_retrying", "job_cancelled"}
 
 
@@ -113,13 +114,15 @@ class Storm:
             self.trouble.append(f"cancel answered {answer.status} {answer.data[:300]!r}")
 
     def _kill_something(self) -> None:
-        what = self.random.choice(("server", "keeper", "supervisor", "supervisor", "all"))
+        what = self.random.choice(KINDS)
         if what == "server":
             self.yard.kill9()
         elif what == "keeper":
             self._kill_processes("runyard-keeper", 1)
         elif what == "supervisor":
             self._kill_processes("runyard-superv", self.random.randint(1, 3))
+        elif what == "job":
+            self._kill_a_main_process()
         else:
             self.yard.kill9()
             self._kill_processes("runyard-keeper", 9)
@@ -137,6 +140,24 @@ class Storm:
                 if pid in keepers_of(self.yard.data) and _name(pid) == name:
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                 os.close(pidfd)
+
+    def _kill_a_main_process(self) -> None:
+        """As a person would who finds it in `top`; the journal says which process it is."""
+        names = [path.name for path in (self.yard.data / "attempts").iterdir()]
+        self.random.shuffle(names)
+        for name in names[:50]:
+            try:
+                read = journal.read(str(self.yard.data / "attempts" / name))
+            except FileNotFoundError:
+                continue
+            if read.job is None or read.main_exit is not None or read.exit is not None:
+                continue
+            with contextlib.suppress(OSError):
+                pidfd = os.pidfd_open(read.job["pid"])
+                if identity.start_ticks(read.job["pid"]) == read.job["start_ticks"]:
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                os.close(pidfd)
+            return
 
     def _ensure_server(self) -> None:
         if self.yard.process is None or self.yard.process.poll() is not None:

@@ -32,7 +32,7 @@ def weather(tmp_path, strangers, seconds, seed):
             strangers.imitate(ref, yard.data)
         storm.assert_all_true()
         strangers.assert_unharmed()
-        print(storm.summary())
+        print(f"seed {seed}: {storm.summary()}")
         assert len(storm.codes) > seconds, "hardly anything was submitted"
         assert sum(storm.killed.values()) > seconds / 5, storm.killed
     except BaseException as error:
@@ -43,13 +43,18 @@ def weather(tmp_path, strangers, seconds, seed):
         truth.close()
 
 
+def chosen_seed() -> int:
+    """The same seed makes the same choices; what the machine makes of them is its own."""
+    return int(os.environ.get("CHAOS_SEED") or random.randrange(10**6))
+
+
 def test_chaos_for_a_while(tmp_path, strangers):
     """R41, R42, R43, R56"""
-    weather(tmp_path, strangers, 15, os.environ.get("CHAOS_SEED") or random.randrange(10**6))
+    weather(tmp_path, strangers, 15, chosen_seed())
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(7200)
 def test_chaos_10_minutes_random_kill9(tmp_path, strangers):
     """R41, R42, R43, R56"""
-    weather(tmp_path, strangers, 600, os.environ.get("CHAOS_SEED") or random.randrange(10**6))
+    weather(tmp_path, strangers, float(os.environ.get("CHAOS_SECONDS") or 600), chosen_seed())
