@@ -1,6 +1,6 @@
 # One command per chore. Assumed: Python >= 3.11, make, and a reachable package index.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-gpu check bench requirements fmt clean lock
+.PHONY: help setup run test test-slow test-gpu test-frameworks chaos check bench requirements fmt clean lock
 
 PYTHON ?= $(shell scripts/find-python)
 VENV := .venv
@@ -17,6 +17,8 @@ help:
 	@echo "make test          set up and run every test that is not slow"
 	@echo "make test-slow     the rest"
 	@echo "make test-gpu      those that need a real GPU (and a python3 with torch)"
+	@echo "make test-frameworks  callbacks inside real frameworks (FRAMEWORKS_PYTHON=a python that has them)"
+	@echo "make chaos         10 minutes of kill -9 of anything under load (CHAOS_SECONDS, CHAOS_SEED)"
 	@echo "make check         format, lint, types, import contracts, documents"
 	@echo "make bench         measure speed against floors and the peers that are installed"
 	@echo "make requirements  each requirement, its tests, and how they ended"
@@ -45,14 +47,20 @@ run: $(RUN_READY)
 
 # Exit status 5 of pytest means that the selection is empty, which is no failure here.
 test: $(TEST_READY)
-	$(PYTEST) -m "serial and not slow and not gpu" --outcomes=$(OUTCOMES)/test-serial.json || test $$? -eq 5
-	$(PYTEST) -m "not slow and not serial and not gpu" -n $(JOBS) --dist loadgroup --outcomes=$(OUTCOMES)/test.json
+	$(PYTEST) -m "serial and not slow and not gpu and not frameworks" --outcomes=$(OUTCOMES)/test-serial.json || test $$? -eq 5
+	$(PYTEST) -m "not slow and not serial and not gpu and not frameworks" -n $(JOBS) --dist loadgroup --outcomes=$(OUTCOMES)/test.json
 
 test-slow: $(TEST_READY)
 	$(PYTEST) -m slow --outcomes=$(OUTCOMES)/test-slow.json || test $$? -eq 5
 
 test-gpu: $(TEST_READY)
 	$(PYTEST) -m gpu --outcomes=$(OUTCOMES)/test-gpu.json
+
+test-frameworks: $(TEST_READY)
+	$(PYTEST) -m frameworks --outcomes=$(OUTCOMES)/test-frameworks.json
+
+chaos: $(TEST_READY)
+	$(PYTEST) -s -m slow tests/chaos
 
 check: $(TEST_READY)
 	$(BIN)/ruff format --check --quiet .

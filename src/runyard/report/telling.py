@@ -1,0 +1,63 @@
+"""What a training tells: how far it is, its metrics, and where it saved itself."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from runyard.report import lines, metrics_file
+
+
+def report(
+    step: object = None,
+    total: object = None,
+    *,
+    epoch: object = None,
+    **metrics: object,
+) -> None:
+    """Tell the step, the `total` number of steps, the epoch (and `total_epochs`), and any metrics.
+
+    Values are numbers, or numpy or torch scalars. Outside a job this does nothing.
+    """
+    _tell({}, {"step": step, "total": total, "epoch": epoch, **metrics})
+
+
+def checkpoint(path: str | os.PathLike[str], step: object = None, **metrics: object) -> None:
+    """Tell of a checkpoint, file or directory, that is now complete at `path`."""
+    try:
+        where = os.path.abspath(os.fsdecode(path))
+    except Exception:  # not a path at all, or no working directory any more
+        metrics_file.count_dropped()
+        return
+    if len(where) > lines.LONGEST_PATH:
+        metrics_file.count_dropped()
+        return
+    _tell({"kind": "checkpoint", "path": where}, {"step": step, **metrics})
+
+
+def _tell(more: dict[str, object], metrics: dict[str, object]) -> None:
+    if metrics_file.path() is None:
+        return
+    try:
+        line = lines.encode({**_head(), **more}, metrics)
+    except Exception:  # a value whose own methods fail must not end the training
+        line = None
+    if line is None:
+        metrics_file.count_dropped()
+    else:
+        metrics_file.append(line, important=bool(more))
+
+
+def _head() -> dict[str, object]:
+    return {
+        "v": lines.VERSION,
+        "t": round(time.time(), 6),
+        "m": round(time.monotonic(), 6),
+        "pid": os.getpid(),
+        "rank": _rank(),
+    }
+
+
+def _rank() -> int:
+    text = os.environ.get("RANK", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
