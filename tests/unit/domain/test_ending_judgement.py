@@ -80,6 +80,13 @@ def test_missing_program_and_directory():
     assert (verdict.end, verdict.reason.code) == (AttemptEnd.FAILED, reasons.CWD_MISSING)
 
 
+def test_isolation_that_cannot_be_had():
+    detail = {"errno": 1, "path": "PID namespace", "message": "Operation not permitted"}
+    verdict = end(SCHEDULED, cause="isolation_unavailable", detail=detail)
+    assert (verdict.end, verdict.to) == (AttemptEnd.FAILED, JobStatus.FAILED)
+    assert verdict.reason == Reason(reasons.ISOLATION_UNAVAILABLE, detail)
+
+
 @pytest.mark.parametrize("code", [0, 1, None])
 def test_a_time_out_is_one_also_after_exit_0(code):
     verdict = end(code=code, cause="timeout", stop_cause="timeout", detail={"limit_s": 5})

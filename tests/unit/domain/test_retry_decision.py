@@ -66,8 +66,9 @@ def test_free_retries_slow_down_and_end():
     assert after(AttemptEnd.LOST, "supervisor_lost", free=MOST_FREE) == GiveUp(WHY)
 
 
-def test_a_missing_working_directory_is_not_retried():
-    assert after(cause="cwd_missing") == GiveUp(WHY)
+@pytest.mark.parametrize("cause", ["cwd_missing", "isolation_unavailable"])
+def test_what_the_machine_does_not_have_is_not_retried(cause):
+    assert after(cause=cause) == GiveUp(WHY)
 
 
 @pytest.mark.parametrize("number", [errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.E2BIG])
