@@ -16,7 +16,18 @@ from runyard.api.describing import ERRORS, describe
 from runyard.api.front import Front
 from runyard.api.hosts import Hosts
 from runyard.api.json_body import Json
-from runyard.api.routes import actions, health, history, jobs, keys, legacy, logs, nodes, queue
+from runyard.api.routes import (
+    actions,
+    alerts,
+    health,
+    history,
+    jobs,
+    keys,
+    legacy,
+    logs,
+    nodes,
+    queue,
+)
 from runyard.engine.yard import Yard
 from runyard.executors.log_file import LogFiles
 from runyard.settings import Settings
@@ -65,7 +76,7 @@ def _add_routes(app: FastAPI) -> None:
     """The ones asked most come first: they are looked through in order."""
     # A submit is described by its route in jobs.py, and served without that route's layers.
     app.add_route(f"{BASE}/jobs", jobs.submit, ["POST"], include_in_schema=False)
-    for part in (jobs, actions, logs, history, queue, nodes, keys):
+    for part in (jobs, actions, logs, history, queue, nodes, alerts, keys):
         app.include_router(part.router, prefix=BASE)
     app.include_router(legacy.router)
     app.include_router(health.router)

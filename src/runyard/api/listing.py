@@ -31,7 +31,7 @@ def chosen_jobs(
     return JobFilter(
         statuses=statuses(status),
         job_types=_types(type),
-        owners=tuple(_split(owner)),
+        owners=tuple(words(owner)),
         text=q.strip(),
         labels=dict(_label(entry) for entry in label or ()),
         since=_since(since) if since else None,
@@ -41,21 +41,22 @@ def chosen_jobs(
 
 def statuses(asked: Sequence[str] | None) -> tuple[JobStatus, ...]:
     known = [status.value for status in JobStatus]
-    for word in _split(asked):
+    for word in words(asked):
         if word not in known:
             raise _wrong("status", f"'{word}' is none of {', '.join(known)}")
-    return tuple(dict.fromkeys(JobStatus(word) for word in _split(asked)))
+    return tuple(dict.fromkeys(JobStatus(word) for word in words(asked)))
 
 
 def _types(asked: Sequence[str] | None) -> tuple[str, ...]:
     known = [kind.value for kind in JobType]
-    for word in _split(asked):
+    for word in words(asked):
         if word not in known:
             raise _wrong("type", f"'{word}' is none of {', '.join(known)}")
-    return tuple(_split(asked))
+    return tuple(words(asked))
 
 
-def _split(asked: Sequence[str] | None) -> list[str]:
+def words(asked: Sequence[str] | None) -> list[str]:
+    """A parameter may be given several times, and with commas."""
     return [word.strip() for entry in asked or () for word in entry.split(",") if word.strip()]
 
 
@@ -82,9 +83,13 @@ def _wrong(name: str, message: str) -> errors.BadRequest:
 
 
 def page_headers(request: Request, page: JobPage) -> dict[str, str]:
-    headers = {"X-Total-Count": str(page.total)}
-    if page.next_cursor is not None:
-        url = request.url.include_query_params(cursor=page.next_cursor)
-        headers["X-Next-Cursor"] = page.next_cursor
+    return next_page_headers(request, page.total, page.next_cursor)
+
+
+def next_page_headers(request: Request, total: int, cursor: str | None) -> dict[str, str]:
+    headers = {"X-Total-Count": str(total)}
+    if cursor is not None:
+        url = request.url.include_query_params(cursor=cursor)
+        headers["X-Next-Cursor"] = cursor
         headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
     return headers

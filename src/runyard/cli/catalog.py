@@ -26,6 +26,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("queue", "what waits and why, what runs; pause and start dispatching"),
             ("nodes", "machines and what they have"),
             ("gpus", "GPUs and who holds them; fence, unfence"),
+            ("alerts", "what needs attention; acknowledge, close"),
             ("drain", "start nothing more on a node"),
             ("undrain", "let a drained node take jobs again"),
         ),

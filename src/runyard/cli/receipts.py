@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Any
 
 from runyard.cli import formatting, tables, wording
@@ -10,7 +9,7 @@ from runyard.cli import formatting, tables, wording
 
 def print_receipt(job_id: str, receipt: dict[str, Any]) -> None:
     signals = [
-        f"{signal_name(item.get('signal'))} {formatting.clock(item.get('at'))}"
+        f"{formatting.signal_name(item.get('signal'))} {formatting.clock(item.get('at'))}"
         f" {formatting.clean(str(item.get('target') or ''))}".rstrip()
         for item in receipt.get("signals") or ()
     ]
@@ -18,7 +17,7 @@ def print_receipt(job_id: str, receipt: dict[str, Any]) -> None:
         f"GPU {gpu.get('index')}: {gpu.get('memory_before_mb')} -> {gpu.get('memory_after_mb')} MB"
         for gpu in receipt.get("gpus") or ()
     ]
-    stuck = [formatting.clean(str(item)) for item in receipt.get("stuck") or ()]
+    stuck = [formatting.clean(wording.process(item)) for item in receipt.get("stuck") or ()]
     print(tables.bold(job_id))
     tables.print_card(
         [
@@ -28,8 +27,9 @@ def print_receipt(job_id: str, receipt: dict[str, Any]) -> None:
             ("signals", "\n".join(signals)),
             ("processes ended", _text(receipt.get("processes_ended"))),
             ("proof", _text(receipt.get("proof"))),
-            ("still alive", "\n".join(stuck)),
+            ("slow to die", "\n".join(stuck)),
             ("GPU memory", "\n".join(gpus)),
+            ("services", "\n".join(map(_service, receipt.get("services") or ()))),
             ("ports given back", ", ".join(map(str, receipt.get("ports") or ()))),
             ("shared memory", _bytes(receipt.get("shm_bytes"))),
             ("temp removed", _text(receipt.get("temp_removed"))),
@@ -64,11 +64,15 @@ def summary(job_id: str, answer: dict[str, Any]) -> str:
     )
 
 
-def signal_name(number: Any) -> str:
-    try:
-        return signal.Signals(int(number)).name
-    except (ValueError, TypeError):
-        return str(number)
+def _service(service: dict[str, Any]) -> str:
+    ended = (
+        formatting.signal_name(service["signal"])
+        if service.get("signal")
+        else service.get("exit_code")
+    )
+    told = f"{service.get('name')} (pid {service.get('pid')}): {'?' if ended is None else ended}"
+    restarts = service.get("restarts")
+    return f"{told}, {wording.say('restarts', count=restarts)}" if restarts else told
 
 
 def _text(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -45,6 +46,15 @@ def reason(given: Mapping[str, Any] | None) -> str:
     if template is None:
         told = ", ".join(f"{name} {value}" for name, value in params.items())
         return f"{code} ({told})" if told else code
+    return formatting.clean(template.format_map(_Lenient(_readable(code, params))))
+
+
+def alert(given: Mapping[str, Any]) -> str:
+    """What an alert says; an unknown code as it is, with its parameters."""
+    code, params = str(given.get("code")), dict(given.get("params") or {})
+    template = _words().ALERTS.get(code)
+    if template is None:
+        return reason({"code": code, "params": params})
     return formatting.clean(template.format_map(_Lenient(_readable(code, params))))
 
 
@@ -98,6 +108,18 @@ def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
         shown["cause"] = _cause(params.get("cause"))
     if code == "timed_out" and params.get("limit_s") is not None:
         shown["limit_s"] = formatting.span(float(params["limit_s"]))
+    if params.get("left_s") is not None:
+        shown["left"] = f"{math.ceil(float(params['left_s']))} s"
+    for name in ("seconds", "lease_s"):
+        if isinstance(params.get(name), (int, float)):
+            shown[name] = formatting.span(float(params[name]))
+    for name in ("processes", "holders"):
+        if isinstance(params.get(name), list):
+            shown[name] = ", ".join(map(process, params[name])) or words.MESSAGES["nobody"]
+    if code == "gpu_memory_held":
+        shown["gpus"] = ", ".join(_held_gpu(item) for item in params.get("gpus") or ())
+    if code == "service_failed":
+        shown["what"] = _service_failure(params)
     if code == "retries_used_up":
         shown["last"] = reason(params.get("last")) or "?"
     return shown
@@ -117,11 +139,43 @@ def _cause(value: Any) -> str:
     return str(_words().NOUNS.get(str(value), value))
 
 
+def _service_failure(params: Mapping[str, Any]) -> str:
+    shown = {name: value for name, value in params.items() if value is not None}
+    code = shown.pop("code", "exited")
+    if "ready_timeout_s" in shown:
+        shown["ready_timeout_s"] = formatting.span(float(shown["ready_timeout_s"]))
+    if "signal" in shown:
+        shown["signal"] = formatting.signal_name(shown["signal"])
+    how = say("service_signal" if "signal" in shown else "service_exited", **shown)
+    known = f"service_{code}" in _words().MESSAGES and code != "exited"
+    what = say(f"service_{code}", how=how, **shown) if known else how
+    line = shown.get("line")
+    return say("service_last_line", what=what, line=line) if line else what
+
+
 def _dependency(item: Any) -> str:
     if not isinstance(item, dict):
         return str(item)
     state = status(str(item["status"])) if item.get("status") else ""
     return f"{item.get('job')} ({state})" if state else str(item.get("job"))
+
+
+def process(item: Any) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    told = {name: value or "?" for name, value in item.items()}
+    return say("holder", **told)
+
+
+def _held_gpu(item: Any) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    who = ", ".join(
+        f"{holder.get('user')}, pid {holder.get('pid')}, {holder.get('name')}"
+        for holder in item.get("holders") or ()
+        if isinstance(holder, dict)
+    )
+    return f"GPU {item.get('index')}: {item.get('used_mb')} MB" + (f" ({who})" if who else "")
 
 
 def _held(item: Any, words: Any) -> str:

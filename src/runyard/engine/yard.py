@@ -149,12 +149,17 @@ class Yard:
         """Record, folders and logs of an ended job; NotEnded otherwise."""
         self._commands.delete(ref, actor)
 
-    def log_path(self, ref: str, attempt: int | None = None, rank: int = 0) -> tuple[str, bool]:
-        """The log file of an attempt (the newest by default) and whether it can still grow."""
+    def log_path(
+        self, ref: str, attempt: int | None = None, rank: int = 0, service: str = ""
+    ) -> tuple[str, bool]:
+        """The log file of an attempt (the newest by default) or of one of its services, and whether
+        it can still grow."""
         with self._parts.store.read() as reader:
             job = find(reader, ref)
             number = job.attempt_number if attempt is None else attempt
             found = reader.attempt(job.attempt_id(number))
+        if service and all(service != one.name for one in job.spec.services):
+            raise errors.NotFound(f"Job {job.ref} has no service {service}.", service=service)
         if found is None:
             if attempt is None:
                 return "", job.status in states.ENDED
@@ -162,7 +167,7 @@ class Yard:
         if rank != 0:
             raise errors.NotFound(f"Attempt {found.attempt_id} has no rank {rank}.", rank=rank)
         executor = self._parts.executors[found.executor]
-        return executor.log_path(found.attempt_id), found.status is AttemptStatus.ENDED
+        return executor.log_path(found.attempt_id, service), found.status is AttemptStatus.ENDED
 
     def node_url_of(self, ref: str, attempt: int | None = None) -> str | None:
         """The URL of the server that owns the attempt; None when it is this one."""

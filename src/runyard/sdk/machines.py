@@ -1,8 +1,8 @@
-"""What a client asks of the server as a whole: queue, nodes, GPUs, keys, health."""
+"""What a client asks of the server as a whole: queue, nodes, GPUs, alerts, keys, health."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -44,6 +44,24 @@ class Machines:
 
     def unfence(self, gpu: str | int) -> dict[str, Any]:
         return self._do(f"/gpus/{quote(str(gpu), safe='')}/unfence") or {}
+
+    def alerts(
+        self,
+        *,
+        status: str | Sequence[str] | None = None,
+        level: str | Sequence[str] | None = None,
+        job: str | int | None = None,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Newest first, closed ones too unless `status` (open, acknowledged, closed) is given."""
+        return rows(self._ask("/alerts", given(status=status, level=level, job=job, limit=limit)))
+
+    def acknowledge_alert(self, alert_id: int) -> dict[str, Any]:
+        """Say that it was seen."""
+        return dict(self._do(f"/alerts/{alert_id}/acknowledge"))
+
+    def close_alert(self, alert_id: int) -> dict[str, Any]:
+        return dict(self._do(f"/alerts/{alert_id}/close"))
 
     def keys(self) -> list[dict[str, Any]]:
         return rows(self._ask("/keys"))

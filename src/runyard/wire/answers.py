@@ -71,6 +71,20 @@ class GpuShare(BaseModel):
     share: float
 
 
+class ServiceAnswer(BaseModel):
+    name: str
+    state: Literal["starting", "ready", "restarting", "ended"] | None = Field(
+        None, description="Null where only another server knows it."
+    )
+    healthy: bool | None = None
+    port: int
+    url: str | None = None
+    restarts: int
+    pid: int | None
+    exit_code: int | None
+    signal: int | None
+
+
 class AttemptAnswer(BaseModel):
     attempt_id: str
     job_id: str
@@ -87,7 +101,8 @@ class AttemptAnswer(BaseModel):
     node: str
     executor: str
     gpus: list[GpuShare]
-    ports: list[int]
+    ports: list[int] = Field(description="The job's own first, then those of its services.")
+    services: list[ServiceAnswer]
     params: dict[str, Any]
     plan: dict[str, Any] | None
     diagnosis: dict[str, Any] | None
@@ -163,6 +178,31 @@ class CancelAnswer(BaseModel):
     status: Status
     reason: ReasonAnswer | None
     receipt: dict[str, Any] | None
+
+
+class LeaseAnswer(BaseModel):
+    job_id: str
+    lease_s: float
+    expires_at: Time
+
+
+class AlertAnswer(BaseModel):
+    id: int
+    key: str = Field(description="The same trouble has the same key.")
+    level: Literal["warning", "error", "critical"]
+    code: str
+    params: dict[str, Any]
+    job_id: str | None
+    attempt_id: str | None
+    node_id: str | None
+    status: Literal["open", "acknowledged", "closed"]
+    times: int = Field(description="How often it was found while it was not closed.")
+    opened_at: Time
+    seen_at: Time = Field(description="When it was last found.")
+    closed_at: Time | None
+    acknowledged_by: str | None
+    evidence: dict[str, Any]
+    actions_taken: list[dict[str, Any]]
 
 
 class RefusedCancel(BaseModel):

@@ -1,4 +1,4 @@
-"""What can be done to a job: cancel, force-kill, retry, hold, release."""
+"""What can be done to a job: cancel, force-kill, retry, renew its lease, hold, release."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from runyard.api import answers, asking, cancelling
 from runyard.api.describing import body_of
-from runyard.api.json_body import Json, optional_object
+from runyard.api.json_body import Json, iso, optional_object
 from runyard.api.listing import statuses
 from runyard.domain import errors, states
 from runyard.domain.states import JobStatus
@@ -109,6 +109,15 @@ async def retry(
     asking.job_ref(ref)
     await run_in_threadpool(yard.retry, ref, actor, fresh=fresh or asked.fresh)
     return Json(answers.job(await run_in_threadpool(yard.job, ref)))
+
+
+@router.post("/jobs/{ref}/lease", operation_id="renew_lease", response_model=shapes.LeaseAnswer)
+def renew_lease(request: Request, ref: asking.Ref) -> Response:
+    """The client that submitted the job is alive: its lease begins again at full length."""
+    job, lease = asking.yard(request).renew(asking.job_ref(ref), asking.actor(request))
+    terms = job.spec.lease
+    length_s = terms.length_s if terms else 0.0
+    return Json({"job_id": job.ref, "lease_s": length_s, "expires_at": iso(lease.expires_at)})
 
 
 @router.post("/jobs/{ref}/hold", operation_id="hold_job", response_model=shapes.JobAnswer)

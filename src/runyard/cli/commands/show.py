@@ -6,7 +6,7 @@ import argparse
 import shlex
 from typing import Any
 
-from runyard.cli import formatting, job_rows, options, receipts, tables, wording
+from runyard.cli import alert_rows, formatting, job_rows, options, receipts, tables, wording
 from runyard.cli.live_view import estimate_text
 from runyard.sdk import errors
 
@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
             _print_events(answer)
         else:
             print_job(answer, client.attempts(job_id))
+            _print_alerts(client.alerts(status=("open", "acknowledged"), job=job_id))
     return 0
 
 
@@ -78,6 +79,7 @@ def _pairs(job: dict[str, Any]) -> list[tuple[str, str]]:
         ("labels", _joined(job.get("labels"))),
         ("params", _joined(job.get("params"))),
         ("environment", _joined(job.get("env_vars"))),
+        ("services", "\n".join(map(_service, (job.get("attempt") or {}).get("services") or ()))),
         ("depends on", ", ".join(_dependency(item) for item in job.get("depends_on") or ())),
         ("retries", f"{job.get('retry_count') or 0} (at most {job.get('max_retries')})"),
         ("time limit", formatting.span(job["timeout_s"]) if job.get("timeout_s") else ""),
@@ -95,7 +97,7 @@ def command_text(command: Any) -> str:
 
 def how_ended(attempt: dict[str, Any]) -> str:
     if attempt.get("signal"):
-        return receipts.signal_name(attempt["signal"])
+        return formatting.signal_name(attempt["signal"])
     return "-" if attempt.get("exit_code") is None else str(attempt["exit_code"])
 
 
@@ -116,6 +118,12 @@ def _attempt_row(attempt: dict[str, Any]) -> list[str]:
     ]
 
 
+def _print_alerts(alerts: list[dict[str, Any]]) -> None:
+    if alerts:
+        print()
+        alert_rows.print_alerts(alerts)
+
+
 def _print_events(events: list[dict[str, Any]]) -> None:
     tables.print_table(
         ("WHEN", "EVENT", "BY", "DETAILS"),
@@ -130,6 +138,13 @@ def _print_events(events: list[dict[str, Any]]) -> None:
         ],
         elastic=(3,),
     )
+
+
+def _service(service: dict[str, Any]) -> str:
+    restarts = service.get("restarts")
+    told = (service.get("name"), service.get("state"), service.get("url"))
+    words = [str(word) for word in told if word]
+    return " ".join(words + ([wording.say("restarts", count=restarts)] if restarts else []))
 
 
 def _dependency(item: Any) -> str:

@@ -38,6 +38,11 @@ REASONS = {
     "shutdown": "ended by the server's shutdown",
     "dependency_failed": "not started: {job}, which it depends on, is {status}",
     "node_unreachable": "its machine does not answer",
+    "lease_lost": "its client did not renew the lease of {lease_s}",
+    "waiting_for_step": "waiting for the current step, {left} of grace left",
+    "waiting_for_processes": "the grace is over; waiting for its last processes to die",
+    "waiting_for_gpu_memory": "its processes are gone; waiting for the memory of GPU {gpus}",
+    "waiting_for_preparation": "waiting for its {stage} to end",
     "stopping": "being stopped: {cause}",
     "exit_code": "ended with exit code {code}",
     "signal": "ended by {name}",
@@ -46,6 +51,7 @@ REASONS = {
     "oom_soft": "used {used_mb} MiB of memory, its limit is {limit_mb} MiB",
     "killed_externally": "killed with {name} by somebody else",
     "crashed": "crashed with {name}",
+    "service_failed": "its service {service} {what}",
     "exec_failed": "cannot be started: {path}: {message}",
     "isolation_unavailable": "strict isolation cannot be had here: {path}: {message}",
     "cwd_missing": "there is no working directory {path}",
@@ -57,6 +63,12 @@ REASONS = {
     "stuck": "a process of it cannot be killed: {processes}",
     "gpu_locked": "another server on this machine took its GPU",
     "retries_used_up": "failed {max_retries} retries as well; last: {last}",
+}
+
+ALERTS = {
+    "cannot_be_killed": "cannot be killed: {processes}; what the job holds stays reserved",
+    "cancel_stale": "still cancelling after {seconds}, asked by {by}; alive: {holders}",
+    "gpu_memory_held": "memory is not back after the job's end: {gpus}",
 }
 
 WARNINGS = {
@@ -84,6 +96,7 @@ ERRORS = {
     "stale_write": "Somebody else changed it first.",
     "already_ended": "Job {job} has already ended: {status}.",
     "not_ended": "Job {job} is still {status}. Cancel it first, or wait for its end.",
+    "no_lease": "Job {job} was submitted without a lease.",
     "idempotency_conflict": "This Idempotency-Key was used for another body in the last 24 h.",
     "unauthenticated": "The server wants a valid key.",
     "forbidden": "Key '{name}' (role {role}) may not do this.",
@@ -115,6 +128,14 @@ ERRORS = {
 }
 
 MESSAGES = {
+    "restarts": "restarted {count} times",
+    "service_exited": "ended with exit code {exit_code}",
+    "service_signal": "was ended by {signal}",
+    "service_not_ready": "did not get ready within {ready_timeout_s} ({said})",
+    "service_port_in_use": "cannot have port {port}: somebody else uses it",
+    "service_exec_failed": "cannot be started: {path}: {message}",
+    "service_restarts_used_up": "{how}, and restarting it did not help",
+    "service_last_line": "{what}; it wrote last: {line}",
     "another_server": "another Runyard server",
     "did_you_mean": "Did you mean '{name}'?",
     "hint_unreachable": "Start one: 'runyard server', or set RUNYARD_URL. See 'runyard doctor'",
@@ -181,6 +202,11 @@ MESSAGES = {
     "last_lines": "Last lines of the log:",
     "queue_counts": "{running} of at most {limit} run, {waiting} wait",
     "no_gpus": "There are no GPUs.",
+    "no_alerts": "Nothing needs attention.",
+    "alert_acknowledged": "Alert {alert} is acknowledged.",
+    "alert_closed": "Alert {alert} is closed.",
+    "nobody": "nothing that can be seen",
+    "holder": "pid {pid} ({name}, {user}, state {state} in {where})",
     "pruned": "{count} jobs forgotten",
     "would_prune": "{count} jobs would be forgotten",
     "backed_up": "{path} ({size})",

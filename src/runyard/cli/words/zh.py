@@ -47,6 +47,11 @@ REASONS = {
     "shutdown": "因服务器关闭而结束",
     "dependency_failed": "未启动: 所依赖的 {job} 状态为 {status}",
     "node_unreachable": "所在机器没有响应",
+    "lease_lost": "客户端未在 {lease_s} 内续租",
+    "waiting_for_step": "正在等待当前步骤, 宽限期还剩 {left}",
+    "waiting_for_processes": "宽限期已过, 正在等待最后的进程结束",
+    "waiting_for_gpu_memory": "进程已结束, 正在等待 GPU {gpus} 的显存释放",
+    "waiting_for_preparation": "正在等待 {stage} 结束",
     "stopping": "正在停止: {cause}",
     "exit_code": "退出码 {code}",
     "signal": "被 {name} 结束",
@@ -55,6 +60,7 @@ REASONS = {
     "oom_soft": "已用内存 {used_mb} MiB, 超过上限 {limit_mb} MiB",
     "killed_externally": "被他人用 {name} 杀死",
     "crashed": "崩溃: {name}",
+    "service_failed": "它的服务 {service} {what}",
     "exec_failed": "无法启动: {path}: {message}",
     "isolation_unavailable": "此处无法提供严格隔离: {path}: {message}",
     "cwd_missing": "工作目录 {path} 不存在",
@@ -66,6 +72,12 @@ REASONS = {
     "stuck": "有进程无法结束: {processes}",
     "gpu_locked": "本机的另一个服务占用了它的 GPU",
     "retries_used_up": "{max_retries} 次重试也失败了; 最后一次: {last}",
+}
+
+ALERTS = {
+    "cannot_be_killed": "无法结束: {processes}; 任务占用的资源仍被保留",
+    "cancel_stale": "已取消 {seconds} 仍未结束, 由 {by} 取消; 仍存活: {holders}",
+    "gpu_memory_held": "任务结束后显存未释放: {gpus}",
 }
 
 WARNINGS = {
@@ -93,6 +105,7 @@ ERRORS = {
     "stale_write": "已被他人先行修改。",
     "already_ended": "任务 {job} 已经结束: {status}。",
     "not_ended": "任务 {job} 仍为 {status}。请先取消, 或等它结束。",
+    "no_lease": "任务 {job} 提交时没有租约。",
     "idempotency_conflict": "此 Idempotency-Key 在 24 小时内已用于另一内容。",
     "unauthenticated": "服务器需要有效的密钥。",
     "forbidden": "密钥 '{name}' (角色 {role}) 无权这样做。",
@@ -124,6 +137,14 @@ ERRORS = {
 }
 
 MESSAGES = {
+    "restarts": "重启 {count} 次",
+    "service_exited": "以退出码 {exit_code} 结束",
+    "service_signal": "被 {signal} 结束",
+    "service_not_ready": "未能在 {ready_timeout_s} 内就绪 ({said})",
+    "service_port_in_use": "无法使用端口 {port}: 已被占用",
+    "service_exec_failed": "无法启动: {path}: {message}",
+    "service_restarts_used_up": "{how}, 多次重启仍无效",
+    "service_last_line": "{what}; 最后的输出: {line}",
     "another_server": "另一个 Runyard 服务器",
     "did_you_mean": "是否想写 '{name}'?",
     "hint_unreachable": "用 runyard server 启动, 或设置 RUNYARD_URL。runyard doctor 可做检查。",
@@ -189,6 +210,11 @@ MESSAGES = {
     "nothing_done": "未做任何更改。",
     "last_lines": "日志最后几行:",
     "queue_counts": "运行 {running} 个 (上限 {limit}), 等待 {waiting} 个",
+    "no_alerts": "没有需要注意的事。",
+    "alert_acknowledged": "告警 {alert} 已确认。",
+    "alert_closed": "告警 {alert} 已关闭。",
+    "nobody": "未见任何进程",
+    "holder": "pid {pid} ({name}, {user}, 状态 {state}, 位于 {where})",
     "no_gpus": "没有 GPU。",
     "pruned": "已删除 {count} 个任务",
     "would_prune": "将删除 {count} 个任务",
