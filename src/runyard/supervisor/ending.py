@@ -7,7 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from runyard.supervisor import belonging, process_table, shared_memory
+from runyard.supervisor import belonging, namespace, process_table, shared_memory
 from runyard.supervisor.host import SIGNALS
 
 if TYPE_CHECKING:
@@ -181,11 +181,19 @@ def _kill_until_empty(attempt: Attempt) -> None:
         if _reap(attempt):
             return
         if waited >= kill_timeout or refused:
-            attempt.end.report_stuck(process_table.own_children())
+            attempt.end.report_stuck(_undying(attempt))
         if time.monotonic() >= attempt.next_beat:
             attempt.beat(time.monotonic())
         signal.sigtimedwait((signal.SIGCHLD,), pause)
         pause = min(pause * 2, 1.0 if waited > kill_timeout else 0.05)
+
+
+def _undying(attempt: Attempt) -> list[int]:
+    """Of a namespace not its init, which only waits, but what it waits for."""
+    if attempt.spec.get("isolation") != namespace.STRICT:
+        return process_table.own_children()
+    tree = process_table.descendants(os.getpid())
+    return [pid for pid in tree if not process_table.children(pid)] or tree
 
 
 def _kill_children(*, spare_trackers: bool) -> bool:

@@ -6,7 +6,8 @@ import os
 import pytest
 from keeper_yard import wait_for
 
-from runyard.supervisor import cgroup, reconcile
+from runyard.supervisor import cgroup, journal, process_table, reconcile
+from yards import free_port, until
 
 FREEZER = cgroup.writable_v1_freezer() if os.getuid() == 0 else None
 pytestmark = pytest.mark.skipif(
@@ -44,7 +45,7 @@ def freeze_main(yard, attempt_id, freezer):
 
 
 def test_stuck_is_reported_and_keeps_the_attempt(yard, freezer):
-    """stuck_frozen_v1_reported_and_thawed, stuck_keeps_resources_reserved"""
+    """It is named in the journal and in news, and the attempt goes on living."""
     attempt_id = yard.start(["/bin/sleep", "600"], kill_timeout_s=0.3)
     pid = freeze_main(yard, attempt_id, freezer)
     yard.stop(attempt_id, grace_s=0)
@@ -60,6 +61,22 @@ def test_stuck_is_reported_and_keeps_the_attempt(yard, freezer):
     assert end["was_stuck"] == stuck
 
 
+def test_stuck_inside_a_namespace(yard, freezer):
+    """The process that does not die is named, not the init that waits for it."""
+    attempt_id = yard.start(["/bin/sleep", "600"], kill_timeout_s=0.3, isolation="strict")
+    yard.wait_job(attempt_id)
+    [init] = process_table.children(yard.journal(attempt_id).job["pid"])
+    [pid] = process_table.children(init)
+    freezer("cgroup.procs", str(pid))
+    freezer("freezer.state", "FROZEN")
+    yard.stop(attempt_id, grace_s=0)
+    stuck = yard.hear(attempt_id, "stuck")["processes"]
+    assert [(process["pid"], process["comm"]) for process in stuck] == [(pid, "sleep")]
+    assert yard.journal(attempt_id).exit is None
+    freezer("freezer.state", "THAWED")
+    assert yard.wait_end(attempt_id)["cause"] == "cancelled"
+
+
 def test_stuck_after_the_supervisors_death(yard, freezer):
     """The keeper does not close an attempt either while something of it lives."""
     attempt_id = yard.start(["/bin/sleep", "600"], kill_timeout_s=0.3)
@@ -72,3 +89,34 @@ def test_stuck_after_the_supervisors_death(yard, freezer):
     assert yard.wait_end(other)["code"] == 3
     freezer("freezer.state", "THAWED")
     assert yard.wait_end(attempt_id)["cause"] == "supervisor_lost"
+
+
+def test_stuck_keeps_resources_reserved(make_yard, freezer):
+    """R41: the port of a job that cannot be killed is not given to the next one, and `cancelled`
+    is not said, until it is dead."""
+    port = free_port()
+    server = make_yard("--port-range", f"{port}-{port}").start()
+    stuck = server.submit(["sleep", "600"], ports=1, grace_s=0.2)
+    server.wait(stuck, "running")
+    job = wait_for(lambda: server_journal(server, stuck).job, "its identity")
+    freezer("cgroup.procs", str(job["pid"]))
+    freezer("freezer.state", "FROZEN")
+    assert server.cancel(stuck, wait=1).body["status"] == "cancelling"
+    waiting = server.submit(["true"], ports=1)
+    until(
+        lambda: server.job(waiting)["reason"]["params"].get("resource") == "port",
+        20,
+        lambda: server.job(waiting)["reason"],
+    )
+    assert server.status(stuck) == "cancelling"
+    server.kill9()
+    server.start()
+    assert server.status(stuck) == "cancelling"
+    assert server.status(waiting) == "pending"
+    freezer("freezer.state", "THAWED")
+    server.wait(stuck, "cancelled")
+    server.wait(waiting, "completed")
+
+
+def server_journal(server, ref):
+    return journal.read(str(server.data / "attempts" / f"{ref}.1"))
