@@ -2,10 +2,8 @@
 
 import os
 import signal
-import time
 
 import pytest
-from keeper_yard import wait_for
 
 from runyard.supervisor import process_table
 from runyard.supervisor.attempt import Attempt
@@ -56,7 +54,7 @@ def test_probe_no_userns(nobody):
     """As in a default container: the probe says so, and nothing else is missing."""
     refused = {"REFUSED": "without_user_namespaces"}
     seen = nobody.run("no-userns", "cancel", "double_fork_daemon", **refused)
-    assert not seen["probe"]["user_namespace"]
+    assert not seen["probe"]["strict_isolation"]
     assert seen["probe"]["containment"] == "subreaper+tag"
     assert seen["dead"]
 
@@ -76,57 +74,3 @@ def test_probe_no_children_file(monkeypatch):
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-
-
-def test_supervisor_is_less_likely_to_be_chosen_than_the_job(yard):
-    """shim_oom_adj_lower_than_job"""
-    attempt_id = yard.start_python("import time; time.sleep(600)")
-    yard.wait_job(attempt_id)
-
-    def score(pid):
-        with open(f"/proc/{pid}/oom_score_adj") as file:
-            return int(file.read())
-
-    job = yard.journal(attempt_id).job["pid"]
-    assert score(job) > score(yard.supervisor_pid(attempt_id))
-
-
-def test_pss_per_supervisor_under_3mb(yard):
-    """Many jobs cost little."""
-    ids = [yard.start(["/bin/sleep", "600"]) for _ in range(10)]
-    for attempt_id in ids:
-        yard.wait_job(attempt_id)
-    sizes = sorted(proportional(yard.supervisor_pid(attempt_id)) for attempt_id in ids)
-    assert sizes[len(sizes) // 2] < 3 << 10
-
-
-def proportional(pid):
-    with open(f"/proc/{pid}/smaps_rollup") as file:
-        for line in file:
-            if line.startswith("Pss:"):
-                return int(line.split()[1])
-    raise AssertionError
-
-
-@pytest.mark.serial
-def test_idle_cpu_100_supervisors_under_1_percent(yard):
-    """A running job costs its supervisor a few wake-ups a minute."""
-    ids = [yard.start(["/bin/sleep", "600"]) for _ in range(100)]
-    for attempt_id in ids:
-        yard.wait_job(attempt_id)
-    pids = [yard.supervisor_pid(attempt_id) for attempt_id in ids]
-    beats = [f"{yard.folder(attempt_id)}/hb" for attempt_id in ids]
-    wait_for(lambda: all(os.path.exists(path) for path in beats), "the first heartbeat")
-    began, before = time.monotonic(), sum(map(ticks, pids))
-    first = [os.stat(path).st_mtime for path in beats]
-    wait_for(
-        lambda: all(os.stat(p).st_mtime > t for p, t in zip(beats, first, strict=True)),
-        "the second heartbeat",
-    )
-    used = (sum(map(ticks, pids)) - before) / os.sysconf("SC_CLK_TCK")
-    assert used / (time.monotonic() - began) < 0.01
-
-
-def ticks(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        return sum(map(int, file.read().rpartition(")")[2].split()[11:13]))

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from runyard.supervisor import cgroup, probe
 
 
@@ -38,6 +40,7 @@ def test_probe_changes_nothing_here(tmp_path):
     assert [place.read_text() for place in places] == before
 
 
+@pytest.mark.container
 def test_probe_tmpfs_is_not_cgroup(tmp_path):
     """A mkdir that succeeds on a plain directory means nothing."""
     (tmp_path / "cgroup.controllers").write_text("")
@@ -47,6 +50,7 @@ def test_probe_tmpfs_is_not_cgroup(tmp_path):
     assert cgroup.writable_v1_freezer(str(tmp_path)) is None
 
 
+@pytest.mark.container
 def test_probe_read_only_cgroup():
     """Where no group can be made, as in a container with the default profile."""
     assert cgroup._usable("/proc/self", "cgroup.kill") is None
