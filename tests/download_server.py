@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import re
 import threading
 import time
@@ -16,6 +17,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from runyard.prefetch import signing
+
+
+def content(length: int, seed: int = 1) -> bytes:
+    return random.Random(seed).randbytes(length)
 
 
 @dataclass
@@ -86,6 +91,8 @@ class DownloadServer:
         self._thread.start()
 
     def close(self) -> None:
+        if self.ended.is_set():
+            return
         self.ended.set()
         self._http.shutdown()
         self._http.server_close()
@@ -158,6 +165,9 @@ class DownloadServer:
             handler.send_header("Transfer-Encoding", "chunked")
         handler.end_headers()
         if handler.command == "HEAD":
+            return
+        if step.get("silent"):
+            self.ended.wait()
             return
         cut, rate = step.get("cut_after"), step.get("rate", served.rate)
         piece = 1 << 16 if rate is None else max(1, min(1 << 16, int(rate / 50)))
@@ -306,7 +316,8 @@ class ObjectStore:
                 f"<Contents><Key>{escape(key)}</Key><Size>{len(served.content)}</Size>"
                 f"<ETag>{escape(served.tag() or '')}</ETag></Contents>"
             )
-        token = f"<NextContinuationToken>{escape(shown[-1])}</NextContinuationToken>"
+        last = escape(shown[-1]) if shown else ""
+        token = f"<NextContinuationToken>{last}</NextContinuationToken>"
         return (
             '<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
             f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>"

@@ -94,7 +94,7 @@ def test_nothing_shipped_imports_the_contract_suites(graph):
     assert not {name for name in importers if not name.startswith("runyard.testing")}
 
 
-@pytest.mark.parametrize("package", ["supervisor", "report"])
+@pytest.mark.parametrize("package", ["supervisor", "report", "prefetch"])
 def test_standard_library_only(root, package):
     """Without site-packages (-S) and without the environment (-I), as supervisors are started."""
     folder = root / "src" / "runyard" / package

@@ -151,7 +151,7 @@ def _hub(uri: str, parts: SplitResult) -> tuple[Address, str]:
         revision, path = unquote(match[0]), after[match.end() :]
         if _CONTROL.search(revision) or ".." in revision:
             raise bad(uri, "revision")
-    pieces = before.strip("/").split("/")
+    pieces = before.split("/")
     repo, path = "/".join(pieces[:2]), "/".join(pieces[2:]) + path
     if not all(_REPO_PART.fullmatch(piece) and ".." not in piece for piece in pieces[:2]):
         raise bad(uri, "repo")

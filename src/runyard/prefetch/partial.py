@@ -14,7 +14,7 @@ from runyard.prefetch import cache as caches
 from runyard.prefetch import digests
 from runyard.prefetch.failures import of_storage
 
-SYNC_EVERY = 32 << 20  # small: a process that waits for the disk cannot be ended
+SYNC_EVERY = 16 << 20  # small: a process that waits for the disk cannot be ended
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
