@@ -17,9 +17,10 @@ _CONTROLS = {
 }
 
 
-def find(root: str = ROOT) -> dict[str, str]:
-    """For each role that a group can have here, the directory to make it in."""
-    places = _unified_places(root) or _v1_place(root, FREEZER)
+def find(root: str = ROOT, *, prepare: bool = True) -> dict[str, str]:
+    """For each role that a group can have here, the directory to make it in; `prepare` a group
+    that was delegated to us for it."""
+    places = _unified_places(root, prepare) or _v1_place(root, FREEZER)
     for role in (MEMORY, PIDS):
         if role not in places:
             places.update(_v1_place(root, role))
@@ -36,7 +37,7 @@ def writable_v1_freezer(root: str = ROOT) -> str | None:
     return _v1_place(root, FREEZER).get(FREEZER)
 
 
-def _unified_places(root: str) -> dict[str, str]:
+def _unified_places(root: str, prepare: bool) -> dict[str, str]:
     """Below our own group; or beside it, if the group above was delegated to us and offers more.
     A group that has processes of its own cannot give controllers to groups below it."""
     own = writable_v2(root)
@@ -44,7 +45,7 @@ def _unified_places(root: str) -> dict[str, str]:
         return {}
     above = os.path.dirname(own)
     if not _controllers(own) and own != _mounted_v2(root) and _delegated(above):
-        for controller in (MEMORY, PIDS):
+        for controller in (MEMORY, PIDS) if prepare else ():
             with contextlib.suppress(OSError):
                 Path(f"{above}/cgroup.subtree_control").write_text(f"+{controller}")
         if _controllers(above) and _usable(above, "cgroup.kill"):

@@ -28,6 +28,7 @@ def probe(folder: str | None = None) -> dict[str, Any]:
         "no_new_privs": _in_child(kernel.no_new_privileges),
         "strict_isolation": not obstacle,
         "strict_isolation_obstacle": obstacle,
+        "cgroup_roles": sorted(cgroup.find(prepare=False)),
         "cgroup_v2": cgroup.writable_v2(),
         "cgroup_v1_freezer": cgroup.writable_v1_freezer(),
         "hole_punching": _hole_punching(folder or tempfile.gettempdir()),

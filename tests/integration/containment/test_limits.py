@@ -4,12 +4,14 @@ Groups are small, made below the group that the tests run in, and gone when a te
 """
 
 import contextlib
+import json
 import os
 import signal
 import sys
 
 import pytest
 from keeper_yard import wait_for
+from without_rights import UID
 
 from runyard.supervisor import attempt_group, cgroup, journal, keeper_client, liveness, reconcile
 from runyard.supervisor.attempt import Attempt
@@ -264,6 +266,54 @@ def test_group_is_killed_and_removed_when_nobody_is_left(yard):
     assert alive.all_dead_now()  # a single sweep for the tag may miss one that hops
     assert end["cgroup_removed"]
     check_removed(yard, attempt_id)
+
+
+@pytest.fixture
+def delegated(tmp_path):
+    """Runs something in a v2 group that belongs to the user without rights, as systemd's
+    `Delegate=yes` with `DelegateSubgroup=` sets it up."""
+    base = f"{cgroup.writable_v2()}/runyard-test-{os.getpid()}"
+    os.makedirs(f"{base}/server")
+    for name in (
+        "",
+        "/cgroup.procs",
+        "/cgroup.subtree_control",
+        "/server",
+        "/server/cgroup.procs",
+    ):
+        os.chown(base + name, UID, UID)
+
+    def run(what):
+        answer = tmp_path / "answer"
+        pid = os.fork()
+        if pid == 0:
+            try:
+                attempt_group.join((f"{base}/server",))
+                answer.write_text(json.dumps(what()))
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+        return json.loads(answer.read_text())
+
+    run.base = base
+    yield run
+    assert attempt_group.Group({"unified": base}).remove(patience_s=10)
+
+
+@pytest.mark.skipif(
+    os.getuid() != 0 or cgroup.writable_v2() is None, reason="needs root to delegate a v2 group"
+)
+@pytest.mark.parametrize("shape", ["double_fork_daemon", "tree_bomb_300", "hopper_1ms"])
+def test_delegated_cgroup_plain_user(nobody, delegated, shape):
+    """R55: a user without rights kills by group where a group was given to them."""
+    seen = delegated(lambda: nobody.run(f"delegated-{shape}", "cancel_with_group", shape))
+    assert (seen["uid"], seen["dead"]) == (UID, True)
+    [path] = set(seen["group"]["paths"].values())
+    assert path.startswith(f"{delegated.base}/")
+    assert os.path.basename(path) in seen["joined"]
+    assert (seen["end"]["cause"], seen["end"]["proof"]) == ("cancelled", "echild")
+    assert seen["end"]["cgroup_removed"]
+    assert not os.path.exists(path)
 
 
 def supervise(yard, attempt_id, places):

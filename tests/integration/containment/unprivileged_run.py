@@ -29,6 +29,15 @@ def cancel(yard, shape):
     return ended(yard, attempt_id, alive)
 
 
+def cancel_with_group(yard, shape):
+    attempt_id, alive, _ = yard.start_shape(shape, cgroup=True)
+    with open(f"/proc/{yard.journal(attempt_id).job['pid']}/cgroup") as file:
+        joined = file.read()
+    yard.stop(attempt_id, grace_s=0)
+    group = yard.journal(attempt_id).group
+    return {**ended(yard, attempt_id, alive), "group": group, "joined": joined}
+
+
 def main_exits(yard, shape):
     attempt_id, alive, go = yard.start_shape(shape, "exit")
     with open(go, "wb") as file:

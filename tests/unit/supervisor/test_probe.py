@@ -14,6 +14,7 @@ def test_names_everything_doctor_shows(tmp_path):
     found = probe.probe(str(tmp_path))
     assert set(found) == {
         "children_file",
+        "cgroup_roles",
         "cgroup_v1_freezer",
         "cgroup_v2",
         "containment",
