@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from runyard.supervisor import (
@@ -116,7 +117,7 @@ class EndRecord:
                 "killed_externally": main.get("killed_externally", False),
                 "log_bytes": attempt.log_bytes(),
                 "stop": stop.request if stop is not None else None,
-                "seconds": max(0.0, now - stop.request["requested_at"]) if stop else None,
+                "seconds": _seconds(stop.request if stop else None, main, now),
             }
         )
 
@@ -199,6 +200,7 @@ def outside(
         "signals": [],
         "processes_ended": 0,
         "stuck": [],
+        "was_stuck": record.stuck["processes"] if record.stuck else [],
         "shm_bytes": 0,
         "stop": stop,
     }
@@ -213,9 +215,21 @@ def outside(
     if group is not None:
         fields.update(limits.Limits(record.spec or {}).of_end(group, fields["cause"]))
         fields.update(_group_removed(group))
-    if stop is not None:
-        fields["seconds"] = max(0.0, time.time() - stop["requested_at"])
+    fields["seconds"] = _seconds(stop, main, time.time())
     return fields
+
+
+def killed(at: float | None) -> list[dict[str, Any]]:
+    """The signals of whoever ends what a dead supervisor left; `at` is when it began."""
+    return [] if at is None else [{"signal": "KILL", "at": at, "target": "leftovers"}]
+
+
+def _seconds(
+    stop: stop_request.Request | None, main: Mapping[str, Any] | None, now: float
+) -> float | None:
+    """From the request, or else from the end of the main process, until all was gone."""
+    began = stop["requested_at"] if stop is not None else (main or {}).get("ended_at")
+    return None if began is None else max(0.0, now - began)
 
 
 def _group_removed(group: Group | None) -> dict[str, bool]:

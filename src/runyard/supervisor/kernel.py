@@ -14,6 +14,7 @@ try:
 except (ImportError, OSError):  # minimal Pythons are built without ctypes
     _libc = None
 
+_IPC_RMID = 0
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
@@ -91,6 +92,11 @@ def signal_when_readable(fd: int) -> None:
     fcntl.fcntl(fd, fcntl.F_SETOWN, os.getpid())
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
     fcntl.fcntl(fd, fcntl.F_SETFL, flags | os.O_NONBLOCK | os.O_ASYNC)
+
+
+def remove_segment(segment_id: int) -> bool:
+    """Remove a segment of System V shared memory."""
+    return _libc is not None and _libc.shmctl(segment_id, _IPC_RMID, None) == 0
 
 
 def name_process(name: str) -> None:

@@ -172,6 +172,7 @@ def _sweep_until_clean(folders: list[str], sights: dict[str, Sight]) -> dict[str
     claims = _claims({folder: sights[folder] for folder in folders})
     clean = dict.fromkeys(folders, 0)
     killed: dict[str, set[int]] = {folder: set() for folder in folders}
+    began: dict[str, float] = {}
     mapped: dict[str, shared_memory.Mapped] = {folder: {} for folder in folders}
     groups = {folder: _group(sights[folder]) for folder in folders}
     deadline = time.monotonic() + _SWEEP_LIMIT_S
@@ -182,6 +183,7 @@ def _sweep_until_clean(folders: list[str], sights: dict[str, Sight]) -> dict[str
         for pid, folder in living.items():
             claims.kill(pid, folder)
             killed[folder].add(pid)
+            began.setdefault(folder, time.time())
         busy = set(living.values()) | _killed_as_group(groups)
         for folder in folders:
             clean[folder] = 0 if folder in busy else clean[folder] + 1
@@ -190,6 +192,7 @@ def _sweep_until_clean(folders: list[str], sights: dict[str, Sight]) -> dict[str
     return {
         folder: {
             "processes_ended": len(killed[folder]),
+            "signals": end_record.killed(began.get(folder)),
             "shm_bytes": shared_memory.remove(mapped[folder]) if mapped[folder] else 0,
         }
         for folder in folders

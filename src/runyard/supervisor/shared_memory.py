@@ -6,14 +6,24 @@ import os
 import stat
 from collections.abc import Iterable
 
-from runyard.supervisor import process_table
+from runyard.supervisor import process_table, system_v_memory
 
 ROOT = b"/dev/shm/"
-Mapped = dict[bytes, tuple[int, int]]  # path -> device, inode
+_SEGMENT = b"sysv:%d"
+# Path -> device, inode; or the name of a System V segment -> its maker, when it was changed
+Mapped = dict[bytes, tuple[int, int]]
 
 
 def mapped_by(pids: Iterable[int]) -> Mapped:
-    """Objects in shared memory that these processes map now."""
+    """Objects in shared memory that these processes map now, and segments that they made."""
+    pids = list(pids)
+    found = _mapped_files(pids)
+    for segment_id, segment in system_v_memory.made_by(pids).items():
+        found[_SEGMENT % segment_id] = segment
+    return found
+
+
+def _mapped_files(pids: Iterable[int]) -> Mapped:
     found: Mapped = {}
     for pid in pids:
         maps = process_table.read(f"/proc/{pid}/maps", 1 << 24)
@@ -23,11 +33,20 @@ def mapped_by(pids: Iterable[int]) -> Mapped:
 
 
 def remove(candidates: Mapped) -> int:
-    """Remove those that are unchanged, ours, and mapped by nobody; the bytes given back."""
+    """Remove those that are unchanged, ours, and used by nobody; the bytes given back."""
+    segments = {
+        int(name[len(_SEGMENT) - 2 :]): found
+        for name, found in candidates.items()
+        if not name.startswith(ROOT)
+    }
+    return system_v_memory.remove(segments) + _remove_files(candidates)
+
+
+def _remove_files(candidates: Mapped) -> int:
     present = {path: size for path, found in candidates.items() if (size := _ours(path, found))}
     if not present:
         return 0
-    used = mapped_by(process_table.pids())
+    used = _mapped_files(process_table.pids())
     freed = 0
     for path, size in present.items():
         if path in used:

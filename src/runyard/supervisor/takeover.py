@@ -57,6 +57,7 @@ class _Case:
         self.stuck = False
         self.clean = 0
         self.ended: set[int] = set()
+        self.killed_at: float | None = None
         self.mapped: shared_memory.Mapped = {}
 
     def is_main(self, pid: int) -> bool:
@@ -137,6 +138,7 @@ class Takeovers:
             for case in cases:
                 tree = (pid, *process_table.descendants(pid))
                 case.mapped.update(shared_memory.mapped_by(tree))
+                case.killed_at = case.killed_at or time.time()
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
             return
@@ -166,6 +168,7 @@ class Takeovers:
             group=case.group,
         )
         fields["processes_ended"] = len(case.ended)
+        fields["signals"] = end_record.killed(case.killed_at)
         fields["shm_bytes"] = shared_memory.remove(case.mapped) if case.mapped else 0
         fields["temp_removed"] = temporary.remove(f"{case.folder}/{protocol.TEMPORARY}")
         return write_exit(case.attempt_id, self._news, fields)
@@ -208,6 +211,7 @@ def _swept(case: _Case) -> bool:
     living = case.claims.living()
     for pid, name in living.items():
         case.mapped.update(shared_memory.mapped_by((pid,)))
+        case.killed_at = case.killed_at or time.time()
         case.claims.kill(pid, name)
     if living:
         case.clean = 0
