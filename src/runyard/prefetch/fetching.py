@@ -168,7 +168,8 @@ def _bring(wanted: Wanted, around: Surroundings, connections: Connections) -> Ar
             try:
                 complete = download.complete(known, around.patience(file.uri))
             except Failure as failure:
-                if failure.code != "network" or known is None:
+                # Where bytes of another version have arrived, the kept one is known to be old.
+                if failure.code != "network" or known is None or partial.length:
                     raise
                 complete = confirmed = False
             if not complete and (kept := _kept(wanted, around, confirmed)):

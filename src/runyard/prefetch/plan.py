@@ -101,7 +101,10 @@ def write(plan: Plan, path: str | os.PathLike[str]) -> None:
     fields["items"] = [
         {"uri": item.uri, "name": item.name, "hash": item.hash} for item in plan.items
     ]
-    Path(path).write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
+    # Only for us: an address may hold a password.
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(fd, "w", encoding="utf-8") as file:
+        file.write(json.dumps(fields, indent=1) + "\n")
 
 
 def read(path: str | os.PathLike[str]) -> Plan:

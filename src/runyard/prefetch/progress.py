@@ -34,6 +34,7 @@ class Tracker:
     def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._clock = path, clock
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._files: list[_File] = []
         self._finished = 0
         self._arrived = 0
@@ -94,7 +95,8 @@ class Tracker:
     def write(self) -> None:
         """Progress that cannot be shown must not end what it is about."""
         aside = f"{self._path}.tmp"
-        with contextlib.suppress(OSError):
+        # One after the other, or an older one could take the place of the last.
+        with self._writing, contextlib.suppress(OSError):
             with open(aside, "w", encoding="utf-8") as file:
                 json.dump(self.snapshot(), file)
             os.replace(aside, self._path)

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from runyard.prefetch import cache as caches
 from runyard.prefetch.failures import Failure
 
 OLD_PARTIAL_S = 14 * 86400.0
+COUNT_EVERY_S = 5.0
 _PARTIAL = ".partial"
 
 
@@ -31,16 +33,21 @@ class Room:
     def __init__(self, cache: caches.Cache, quota: int | None) -> None:
         self._cache, self._quota = cache, quota
         self._own: set[str] = set()
+        self._counted_at, self._slack = float("-inf"), 0
 
     def reserve(self, key: str, size: int, begin: Callable[[], None]) -> None:
         """Make room for an entry of `size` bytes in all, then `begin` it before anybody else
         counts. What has arrived of it already is part of `size`."""
         with self._cache.removing():
             missing = max(0, size - _size(self._cache.partial_path(key)))
+            if self._surely_fits(size, missing):
+                begin()
+                return
             held, idle = self._count({key})
             self._refuse_excess(held + size, size, missing, idle)
             excess = 0 if self._quota is None else held + size - self._quota
             _remove(idle, max(excess, missing - _free(self._cache.folder)))
+            self._counted_at, self._slack = time.monotonic(), max(0, -excess)
             begin()
 
     def check(self, entries: dict[str, int]) -> None:
@@ -57,6 +64,16 @@ class Room:
             )
             held, idle = self._count(self._own)
             self._refuse_excess(held + needed, needed, missing, idle)
+
+    def _surely_fits(self, size: int, missing: int) -> bool:
+        """By the last count, if it is young: counting for each of ten thousand small files would
+        take longer than to fetch them."""
+        if missing > _free(self._cache.folder):
+            return False
+        if self._quota is None:
+            return True
+        self._slack -= size
+        return self._slack >= 0 and time.monotonic() - self._counted_at < COUNT_EVERY_S
 
     def _refuse_excess(self, held: int, needed: int, missing: int, idle: list[_Idle]) -> None:
         may_go = sum(each.size for each in idle)

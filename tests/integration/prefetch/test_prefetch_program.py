@@ -350,6 +350,18 @@ def test_out_of_reach_the_cached_file_is_used_and_said(server, make_program):
     assert not second.items["file.bin"]["confirmed"]
 
 
+def test_an_old_version_is_not_used_where_a_new_one_has_begun(server, make_program, tmp_path):
+    url = server.put("/file.bin", content(50_000, 1))
+    assert make_program(url).run().status == 0
+    server.put("/file.bin", content(50_000, 2))
+    server.files["/file.bin"].steps = [{"cut_after": 20_000}, {"status": 503}, {"status": 503}]
+    assert make_program(url, tries=2).run().status == 12
+    assert arrived(tmp_path) == 20_000
+    last = make_program(url).run()
+    assert (last.links / "file.bin").read_bytes() == content(50_000, 2)
+    assert server.asked("/file.bin")[-1].range == "bytes=20000-"
+
+
 def test_a_second_run_into_the_same_links(server, make_program):
     url = server.put("/file.bin", b"one")
     first = make_program(url).run()

@@ -81,6 +81,20 @@ def test_a_model_of_a_hub(hub, hub_env, server, make_program):
     ]
 
 
+def test_a_folder_takes_the_place_of_the_one_before(hub, hub_env, server, make_program):
+    hub.add("org/model", "old.txt", b"old")
+    first = make_program("hf://org/model", env=hub_env).run()
+    hub.trees["org/model"].pop()
+    hub.add("org/model", "new.txt", b"new")
+    second = make_program("hf://org/model", env=hub_env, links=first.links).run()
+    assert second.status == 0
+    assert tree(first.links) == {"org--model/new.txt": b"new"}
+    local = server.put("/file.bin", b"now a file")
+    third = make_program(plans.Item(local, "org--model"), links=first.links).run()
+    assert third.status == 0
+    assert tree(first.links) == {"org--model": b"now a file"}
+
+
 def test_a_commit_needs_no_asking(hub, hub_env, server, make_program):
     """A commit never changes, so what was fetched once needs no network at all."""
     hub.add("org/model", "config.json", b"{}")

@@ -28,6 +28,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path):
     plan = plans.Plan("/cache", "/links", items, "/progress", 5, parallel=2)
     plans.write(plan, tmp_path / "plan.json")
     assert plans.read(tmp_path / "plan.json") == plan
+    assert (tmp_path / "plan.json").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
@@ -210,13 +211,25 @@ def test_what_others_are_fetching_counts_in_full(kept):
     other.append(b"x" * 10)
     held = kept.lock("source-other")
     room = Room(kept, 1000)
+    again = Room(kept, 1000)
     with pytest.raises(Failure, match="quota"):
         room.reserve("source-own", 200, lambda: None)
     room.reserve("source-own", 100, lambda: None)
     held.release()
-    room.reserve("source-own", 995, lambda: None)
+    again.reserve("source-own", 995, lambda: None)
     assert not os.path.exists(kept.partial_path("source-other"))
     other.close()
+
+
+def test_a_young_count_is_enough_for_what_surely_fits(kept, monkeypatch):
+    room, counts = Room(kept, 1000), []
+    count = room._count
+    monkeypatch.setattr(room, "_count", lambda keys: counts.append(keys) or count(keys))
+    for number in range(10):
+        room.reserve(f"source-{number}", 90, lambda: None)
+    assert len(counts) == 1
+    room.reserve("source-last", 200, lambda: None)  # nothing was begun, so there is room
+    assert len(counts) == 2
 
 
 def test_where_the_hub_token_is_found(tmp_path):
