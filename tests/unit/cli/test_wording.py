@@ -55,6 +55,35 @@ def test_amounts_are_told_with_their_units():
     assert told == "needs 64GB memory, 3.5GB of 16GB free"
 
 
+def test_what_a_cancelling_job_waits_for():
+    """R5"""
+    params = {"by": "ann", "cause": "user", "left_s": 30.4, "grace_s": 40.0, "until": 1.0}
+    told = wording.reason({"code": "waiting_for_step", "params": params})
+    assert told == "waiting for the current step, 31 s of grace left"
+    told = wording.reason({"code": "lease_lost", "params": {"lease_s": 60.0}})
+    assert told == "its client did not renew the lease of 1m 0s"
+
+
+def test_alerts_name_the_holder():
+    process = {"pid": 7, "name": "train", "state": "D", "where": "nfs_wait", "user": "ann"}
+    told = wording.alert({"code": "cannot_be_killed", "params": {"processes": [process]}})
+    assert "pid 7 (train, ann, state D in nfs_wait)" in told
+    stale = {"seconds": 300, "by": "ann", "holders": []}
+    told = wording.alert({"code": "cancel_stale", "params": stale})
+    assert told == "still cancelling after 5m 0s, asked by ann; alive: nothing that can be seen"
+    holder = {"pid": 7, "user": "eve", "name": "game"}
+    gpus = [{"index": 1, "used_mb": 900, "holders": [holder]}]
+    told = wording.alert({"code": "gpu_memory_held", "params": {"gpus": gpus}})
+    assert "GPU 1: 900 MB (eve, pid 7, game)" in told
+    assert wording.alert({"code": "of_a_newer_server", "params": {"x": 1}}).startswith("of_a")
+
+
+@pytest.mark.parametrize("code", sorted(en.ALERTS))
+@pytest.mark.parametrize("params", [{}, {"gpus": [3], "processes": "x", "holders": [1]}])
+def test_odd_parameters_of_alerts_are_no_trouble(code, params):
+    assert wording.alert({"code": code, "params": params})
+
+
 def test_holders_are_named():
     holder = {"user": "ann", "pid": 71, "name": "python"}
     gpus = [{"index": 0, "holder": holder}, {"index": 1, "server": "other"}]

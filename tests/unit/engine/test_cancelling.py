@@ -1,5 +1,6 @@
 """A cancel always arrives, says who asked, and names what keeps the job from being gone."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,10 @@ from watched_store import WatchedStore
 
 from engine_yard import ANN, BOB
 from runyard.domain import errors
+from runyard.engine import cancel_reasons
 from runyard.engine.actor import Actor
+from runyard.executors.base import News, NewsKind
+from runyard.stores.base import JobFilter
 from yards import until
 
 FROZEN = {"pid": 4711, "state": "D", "name": "train", "where": "nfs_wait"}
@@ -155,3 +159,125 @@ def test_the_server_that_owns_it_is_silent(postgres_url, make_engine):
     one.wait(ref, "cancelled")
     assert one.reason(ref) == ("user_cancelled", {"by": "bob"})
     assert two.executor.stops[f"{ref}.1"][0].requested_by == "bob"
+
+
+def test_what_a_cancelling_job_waits_for(engine):
+    """R5: for its step as long as it has grace, with what is left of it, never less than nothing;
+    then for its last processes; at the end it says who asked."""
+    ref = engine.running(grace_s=40, actor=BOB)
+    engine.executor.stubborn = True
+    engine.yard.cancel(ref, BOB)
+    code, params = engine.reason(ref)
+    assert (code, params["by"], params["cause"]) == ("waiting_for_step", "bob", "user")
+    assert 30 < params["left_s"] <= 40
+    assert params["until"] - params["requested_at"] == params["grace_s"] == 40
+    engine.clock.ahead += 25
+    assert 5 < engine.reason(ref)[1]["left_s"] <= 15
+    engine.clock.ahead += 25
+    code, params = engine.reason(ref)
+    assert (code, params["left_s"], params["by"]) == ("waiting_for_processes", 0, "bob")
+    engine.finish(ref, None, signal=9, cause="cancelled")
+    engine.wait(ref, "cancelled")
+    assert engine.reason(ref) == ("user_cancelled", {"by": "bob"})
+
+
+def test_a_force_kill_leaves_no_grace(engine):
+    """R7: of the one who asked first, as the reason tells."""
+    ref = engine.running(grace_s=40, actor=BOB)
+    engine.executor.stubborn = True
+    engine.yard.cancel(ref, BOB)
+    engine.yard.cancel(ref, ANN, force=True)
+    code, params = engine.reason(ref)
+    assert (code, params["left_s"], params["by"]) == ("waiting_for_processes", 0, "bob")
+    [event] = [e.event for e in engine.yard.events(ref) if e.event.code == "job_force_killed"]
+    assert (event.actor, event.params["grace_s"]) == ("ann", 0.0)
+    other = engine.running(grace_s=40)
+    engine.yard.cancel(other, ANN, force=True)
+    assert engine.reason(other)[0] == "waiting_for_processes"
+
+
+def test_lists_tell_it_as_well(engine):
+    ref = engine.running(grace_s=40)
+    engine.executor.stubborn = True
+    engine.yard.cancel(ref, ANN)
+    _, [view] = engine.yard.jobs(JobFilter(), 10, None)
+    assert view.reason.code == "waiting_for_step"
+    assert view.reason.params["left_s"] > 0
+    [running] = engine.yard.queue_status().running
+    assert running.reason.params["left_s"] > 0
+
+
+@pytest.mark.parametrize(("code", "signal"), [(0, None), (1, None), (None, 9)])
+def test_a_cancelled_job_is_never_failed_and_never_completed(engine, code, signal):
+    """R3: however its process ends."""
+    ref = engine.running(max_retries=3)
+    engine.executor.stubborn = True
+    engine.yard.cancel(ref, ANN)
+    engine.finish(ref, code, signal=signal, cause="exited")
+    job = engine.wait(ref, "cancelled", "failed", "completed", "retrying")
+    assert job.status == "cancelled"
+    assert engine.reason(ref) == ("user_cancelled", {"by": "ann"})
+    receipt = engine.yard.receipt(ref)
+    assert (receipt["requested_by"], receipt["stage"]) == ("ann", "running")
+
+
+def test_cancel_while_scheduled(engine):
+    """R1: the hand-over is under way; what arrives too late starts nothing."""
+    engine.executor.gate.clear()
+    with ThreadPoolExecutor(1) as client:
+        asked = client.submit(engine.submit)
+        ref = until(lambda: next(iter(engine.refs()), None))
+        engine.yard.cancel(ref, ANN)
+        assert engine.status(ref) == "cancelling"
+        engine.executor.gate.set()
+        assert asked.result(20) == ref
+    engine.wait(ref, "cancelled")
+    assert engine.attempts(ref)[0].started_at is None
+    assert engine.yard.receipt(ref)["stage"] == "starting"
+
+
+def test_cancel_while_retrying(engine):
+    """R1: nothing lives between two attempts."""
+    ref = engine.running(max_retries=3)
+    engine.finish(ref, 1)
+    engine.wait(ref, "retrying")
+    assert engine.yard.cancel(ref, ANN).status == "cancelled"
+    assert engine.reason(ref) == ("user_cancelled", {"by": "ann"})
+
+
+def test_cancel_while_finishing(engine):
+    """R1: main has ended; the receipt tells where the request met it, also if news of the stage
+    comes later."""
+    ref = engine.running()
+    name = f"{ref}.1"
+    engine.executor.stubborn = True
+    engine.executor.tell(News(name, NewsKind.FINISHING, engine.clock()))
+    until(lambda: engine.job(ref).stage == "finishing")
+    assert engine.status(ref) == "running"
+    engine.yard.cancel(ref, ANN)
+    engine.finish(ref, 0, cause="exited")
+    engine.wait(ref, "cancelled")
+    assert engine.yard.receipt(ref)["stage"] == "finishing"
+    other = engine.running()
+    engine.yard.cancel(other, ANN)
+    engine.executor.tell(News(f"{other}.1", NewsKind.FINISHING, engine.clock()))
+    engine.finish(other, 0, cause="exited")
+    engine.wait(other, "cancelled")
+    assert engine.yard.receipt(other)["stage"] == "running"
+
+
+def test_its_server_is_back(postgres_url, make_engine):
+    """R5: the reason goes back to what is waited for there."""
+    one = make_engine(database_url=postgres_url)
+    two = make_engine(node_id="node-2", database_url=postgres_url)
+    one.yard.drain("node-1", ANN)
+    ref = one.submit(grace_s=600)
+    two.wait(ref, "running")
+    two.executor.stubborn = True
+    one.yard.cancel(ref, ANN)
+    until(lambda: two.executor.stops.get(f"{ref}.1"))
+    one.store.write(lambda tx: cancel_reasons.say_unreachable(tx, one.job(ref).id, "node-2"))
+    assert one.reason(ref)[0] == "node_unreachable"
+    assert one.reason(ref)[1]["left_s"] > 0
+    two.look()
+    assert one.wait_reason(ref, "waiting_for_step")["by"] == "ann"
