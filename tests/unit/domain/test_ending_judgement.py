@@ -138,3 +138,27 @@ def test_a_gpu_taken_by_another_server_is_a_start_that_never_was():
     verdict = end(SCHEDULED, cause="gpu_locked", detail=detail)
     assert verdict.end is AttemptEnd.NEVER_STARTED
     assert verdict.reason == Reason("gpu_locked", detail)
+
+
+@pytest.mark.parametrize(
+    ("cause", "status", "detail", "params"),
+    [
+        ("oom", {"signal": 9}, {"limit_mb": 64, "memory_peak_mb": 63}, {"name": "SIGKILL"}),
+        ("oom_child", {"code": 3}, {"oom_kills": 1}, {"code": 3}),
+        ("oom_soft", {"signal": 15}, {"limit_mb": 64, "used_mb": 99}, {"signal": 15}),
+        ("oom_soft", {"code": 0}, {"limit_mb": 64, "used_mb": 99}, {"code": 0}),
+        ("killed_externally", {"signal": 15}, {}, {"name": "SIGTERM"}),
+        ("crashed", {"signal": 11}, {}, {"name": "SIGSEGV"}),
+    ],
+)
+def test_ends_of_which_more_is_known(cause, status, detail, params):
+    """R18: memory, a crash and a stranger's signal are told apart."""
+    verdict = end(**status, cause=cause, detail=detail, stop_cause=None)
+    assert (verdict.end, verdict.to) == (AttemptEnd.FAILED, JobStatus.FAILED)
+    assert verdict.reason.code == cause
+    assert verdict.reason.params.items() >= {**detail, **params}.items()
+
+
+def test_forks_that_were_refused_are_told_with_the_exit_code():
+    verdict = end(code=9, detail={"forks_refused": 2, "memory_peak_mb": 5})
+    assert verdict.reason == Reason(reasons.EXIT_CODE, {"code": 9, "forks_refused": 2})
