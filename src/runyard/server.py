@@ -23,6 +23,7 @@ from runyard.api.app import create_app
 from runyard.data_dir import DataDir
 from runyard.domain import errors
 from runyard.engine import story
+from runyard.engine.board import Board
 from runyard.engine.hub import Hub
 from runyard.engine.machine import Machine
 from runyard.engine.parts import Parts
@@ -115,6 +116,7 @@ def compose(settings: Settings, store: Store) -> Yard:
         node_id=server_id,
         clock=time.time,
         random=secrets.token_bytes,
+        board=Board(settings.history_size),
     )
     return Yard(parts, process_table.tag)
 

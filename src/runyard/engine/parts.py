@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from runyard.engine.board import Board
 from runyard.engine.hub import Hub
 from runyard.engine.machine import Machine
 from runyard.executors.base import Executor
@@ -22,3 +23,4 @@ class Parts:
     node_id: str
     clock: Callable[[], float]
     random: Callable[[int], bytes]
+    board: Board = field(default_factory=Board)
