@@ -118,6 +118,10 @@ def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
             shown[name] = ", ".join(map(process, params[name])) or words.MESSAGES["nobody"]
     if code == "gpu_memory_held":
         shown["gpus"] = ", ".join(_held_gpu(item) for item in params.get("gpus") or ())
+    if code == "preparing":
+        shown["what"] = _preparing(params)
+    if code == "preparation_failed":
+        shown["what"] = _preparation_failure(params)
     if code == "service_failed":
         shown["what"] = _service_failure(params)
     if code == "retries_used_up":
@@ -137,6 +141,29 @@ def _cause(value: Any) -> str:
     if isinstance(value, dict):
         return reason(value)
     return str(_words().NOUNS.get(str(value), value))
+
+
+def _preparing(params: Mapping[str, Any]) -> str:
+    """How far a download is, or when it is tried again and what went wrong before."""
+    if params.get("until") is not None:
+        last = _preparation_failure(params.get("last") or {})
+        return say("preparing_again", at=formatting.clock(params["until"]), last=last)
+    done, total = params.get("bytes_done"), params.get("bytes_total")
+    if done is None:
+        return say("preparing_begun")
+    so_far = formatting.size(float(done))
+    if not total:
+        return say("preparing_some", done=so_far)
+    percent = f"{100 * float(done) / float(total):.0f} %"
+    return say("preparing_of", done=so_far, total=formatting.size(float(total)), percent=percent)
+
+
+def _preparation_failure(params: Mapping[str, Any]) -> str:
+    known = f"fetch_{params.get('code')}"
+    key = known if known in _words().MESSAGES else "fetch_failed"
+    details = params.get("params")
+    shown = {**(details if isinstance(details, dict) else {}), **params}
+    return say(key, **{name: value for name, value in shown.items() if value is not None})
 
 
 def _service_failure(params: Mapping[str, Any]) -> str:

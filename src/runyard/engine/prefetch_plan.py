@@ -8,6 +8,7 @@ from typing import Any
 from runyard.domain import job_environment
 from runyard.domain.job import Job
 from runyard.domain.preparation import GRACE_S, Preparation
+from runyard.domain.reasons import Reason
 from runyard.engine.launching import base_environment
 from runyard.executors.base import Launch
 from runyard.prefetch import plan
@@ -58,6 +59,16 @@ class PrefetchPlan:
     def progress(self, job_ref: str, preparation_id: str) -> plan.Progress | None:
         """How far a download is; None while nothing is known."""
         return plan.read_progress(_progress_file(self._settings, job_ref, preparation_id))
+
+    def as_seen(self, reason: Reason, job_ref: str) -> Reason:
+        """The reason of a job that is being prepared, with how far it is."""
+        name = reason.params.get("preparation")
+        told = self.progress(job_ref, str(name)) if name else None
+        if told is None:
+            return reason
+        shown = ("bytes_done", "bytes_total", "files_done", "files_total", "current", "rate_bps")
+        known = {field: told[field] for field in shown if field in told}  # type: ignore[literal-required]
+        return Reason(reason.code, {**reason.params, **known})
 
     def outcome(self, job_ref: str, preparation_id: str) -> dict[str, Any] | None:
         """What it told when it ended: a code, and what went wrong with which address."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +11,11 @@ from runyard.domain.job import Attempt, Job
 from runyard.domain.reasons import Reason
 from runyard.domain.scheduling import estimate
 from runyard.domain.scheduling.gates import gate_values
-from runyard.engine import cancel_reasons
+from runyard.engine import cancel_reasons, service_states
 from runyard.engine.commands import find
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
+from runyard.engine.prefetch_plan import PrefetchPlan
 from runyard.stores.base import ActiveAttempt, JobFilter, JobPage, Reader
 
 # Only these waits end by jobs ending, which is what an estimate looks at.
@@ -42,6 +43,7 @@ class JobView:
     attempt: Attempt | None  # the newest
     depends_on: tuple[tuple[str, str], ...]  # (public id, on)
     wait: Wait | None
+    services: Sequence[Mapping[str, Any]] = ()  # of the attempt, where one job is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class QueueStatus:
 class Views:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._prefetch = PrefetchPlan(parts.settings)
 
     def job(self, ref: str | int) -> JobView:
         with self._parts.store.read() as reader:
@@ -110,6 +113,9 @@ class Views:
         view = replace(
             view, depends_on=tuple((ref, dependency.on) for dependency, ref, _ in waiting_for)
         )
+        if view.attempt is not None and job.spec.services:
+            services = service_states.of_attempt(self._parts, job, view.attempt)
+            view = replace(view, services=services)
         if job.status not in states.WAITING:
             return view
         running = reader.active_attempts()
@@ -155,6 +161,8 @@ class Views:
                 if job.shape_id not in waits:
                     waits[job.shape_id] = reader.shape_wait(job.shape_id)
                 reason = waits[job.shape_id] or Reason(reasons.QUEUED)
+            elif reason is not None and reason.code == reasons.PREPARING:
+                reason = self._prefetch.as_seen(reason, job.ref)
             elif job.status is states.JobStatus.CANCELLING:
                 reason = cancel_reasons.as_seen(reason, self._parts.clock())
             views.append(JobView(job, reason, attempts.get(job.attempt_id()), (), None))

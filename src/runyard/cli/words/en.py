@@ -34,6 +34,8 @@ REASONS = {
     "node_drained": "the machine is drained; 'runyard undrain' opens it again",
     "no_node": "no machine is there to run it",
     "queued": "queued",
+    "preparing": "fetching what it needs: {what}",
+    "preparation_failed": "could not fetch what it needs: {what}",
     "user_cancelled": "cancelled by {by}",
     "shutdown": "ended by the server's shutdown",
     "dependency_failed": "not started: {job}, which it depends on, is {status}",
@@ -128,6 +130,18 @@ ERRORS = {
 }
 
 MESSAGES = {
+    "preparing_begun": "just begun",
+    "preparing_some": "{done} so far",
+    "preparing_of": "{done} of {total} ({percent})",
+    "preparing_again": "tried again at {at}, because {last}",
+    "fetch_not_found": "there is no {uri}",
+    "fetch_auth": "access to {uri} was refused; is the token in env_vars right?",
+    "fetch_network": "the server of {uri} could not be reached",
+    "fetch_hash_mismatch": "{uri} is not what its hash says",
+    "fetch_disk_full": "the disk is full",
+    "fetch_bad_uri": "{uri} is no address that can be fetched",
+    "fetch_quota": "{uri} does not fit into the cache (cache_quota_gb)",
+    "fetch_failed": "the download ended with {code}",
     "restarts": "restarted {count} times",
     "service_exited": "ended with exit code {exit_code}",
     "service_signal": "was ended by {signal}",

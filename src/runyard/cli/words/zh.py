@@ -43,6 +43,8 @@ REASONS = {
     "node_drained": "机器已停止接收任务; 用 runyard undrain 恢复",
     "no_node": "没有可用的机器",
     "queued": "排队中",
+    "preparing": "正在获取所需文件: {what}",
+    "preparation_failed": "无法获取所需文件: {what}",
     "user_cancelled": "由 {by} 取消",
     "shutdown": "因服务器关闭而结束",
     "dependency_failed": "未启动: 所依赖的 {job} 状态为 {status}",
@@ -137,6 +139,18 @@ ERRORS = {
 }
 
 MESSAGES = {
+    "preparing_begun": "刚刚开始",
+    "preparing_some": "已下载 {done}",
+    "preparing_of": "{done} / {total} ({percent})",
+    "preparing_again": "将于 {at} 重试, 上次原因: {last}",
+    "fetch_not_found": "{uri} 不存在",
+    "fetch_auth": "访问 {uri} 被拒绝; env_vars 中的令牌是否正确?",
+    "fetch_network": "无法连接 {uri} 的服务器",
+    "fetch_hash_mismatch": "{uri} 与其哈希不符",
+    "fetch_disk_full": "磁盘已满",
+    "fetch_bad_uri": "{uri} 不是可下载的地址",
+    "fetch_quota": "{uri} 超出缓存配额 (cache_quota_gb)",
+    "fetch_failed": "下载以 {code} 结束",
     "restarts": "重启 {count} 次",
     "service_exited": "以退出码 {exit_code} 结束",
     "service_signal": "被 {signal} 结束",
