@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 KEY = "local_services"
 _FIELDS = ("name", "command", "port", "health", "ready_timeout_s", "restart")
-_MORE_FIELDS = ("cwd", "env", "host", "log")
+_MORE_FIELDS = ("cwd", "env", "host", "grace_s", "log")
 
 
 def taken(args: argparse.Namespace, job: dict[str, Any]) -> list[LocalService]:
@@ -56,8 +56,9 @@ def _from_file(entry: dict[str, Any]) -> LocalService:
     where = f"{KEY}: {entry['name']}"
     fields = {name: value for name, value in entry.items() if value is not None}
     fields["port"] = _port(fields.get("port"), where)
-    if "ready_timeout_s" in fields:
-        fields["ready_timeout_s"] = amounts.seconds(str(fields["ready_timeout_s"]), where)
+    for name in ("ready_timeout_s", "grace_s"):
+        if name in fields:
+            fields[name] = amounts.seconds(str(fields[name]), f"{where}: {name}")
     if isinstance(fields["command"], list):
         fields["command"] = [str(word) for word in fields["command"]]
     if "env" in fields:

@@ -237,11 +237,13 @@ class Client(Machines):
         grep: str | None = None,
         rank: int | None = None,
         attempt: int | None = None,
+        service: str | None = None,
     ) -> list[str]:
         """Lines of the log (the last 100 by default), progress bars folded to their last state.
         Lines count from 0."""
         query = {"from": start} if start is not None else {}
-        query.update(given(tail=tail, limit=limit, grep=grep, rank=rank, attempt=attempt))
+        chosen = given(rank=rank, attempt=attempt, service=service)
+        query.update(given(tail=tail, limit=limit, grep=grep), **chosen)
         return [str(line) for line in self._ask(_job(job_id) + "/logs", query)["logs"]]
 
     def log_bytes(
@@ -252,9 +254,12 @@ class Client(Machines):
         length: int | None = None,
         rank: int | None = None,
         attempt: int | None = None,
+        service: str | None = None,
     ) -> bytes:
         """The log exactly as it was written; a line tells where bytes were dropped at the cap."""
-        return self.log_part(job_id, offset=offset, length=length, rank=rank, attempt=attempt)[0]
+        return self.log_part(
+            job_id, offset=offset, length=length, rank=rank, attempt=attempt, service=service
+        )[0]
 
     def log_part(
         self,
@@ -264,9 +269,11 @@ class Client(Machines):
         length: int | None = None,
         rank: int | None = None,
         attempt: int | None = None,
+        service: str | None = None,
     ) -> tuple[bytes, int]:
         """Bytes of the log, and how many it has in all by now."""
-        query = given(raw="true", offset=offset, length=length, rank=rank, attempt=attempt)
+        chosen = given(rank=rank, attempt=attempt, service=service)
+        query = given(raw="true", offset=offset, length=length) | chosen
         reply = self._connection.request("GET", f"{BASE}{_job(job_id)}/logs", query=query)
         return reply.data, int(reply.headers.get("X-Log-Size") or offset + len(reply.data))
 
@@ -278,6 +285,7 @@ class Client(Machines):
         grep: str | None = None,
         rank: int | None = None,
         attempt: int | None = None,
+        service: str | None = None,
     ) -> Iterator[str]:
         """Lines as they are written, until the attempt has ended."""
         from runyard.sdk import following
@@ -285,7 +293,7 @@ class Client(Machines):
         return following.lines(
             self._connection,
             BASE + _job(job_id) + "/logs",
-            given(tail=tail, grep=grep, rank=rank, attempt=attempt),
+            given(tail=tail, grep=grep, rank=rank, attempt=attempt, service=service),
         )
 
     def run(

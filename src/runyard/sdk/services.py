@@ -22,7 +22,6 @@ from typing import Literal
 
 from runyard.sdk import errors, service_files
 
-GRACE_S = 10.0
 _BEYOND_GRACE_S = 5.0
 _LOOK_EVERY_S = 0.05
 _LOOK_S = 2.0
@@ -49,6 +48,7 @@ class LocalService:
     cwd: str | None = None
     env: Mapping[str, str] | None = None
     host: str = "127.0.0.1"
+    grace_s: float = 10.0  # between SIGTERM and SIGKILL when it is stopped
     log: str | None = None  # default: a file of its own below ~/.local/state/runyard
 
     def __post_init__(self) -> None:
@@ -124,10 +124,10 @@ class RunningService:
             guard = self._guard
         if guard is None:
             return True
-        self._signal(guard)
+        _signal(guard, signal.SIGTERM)
         _close_stdin(guard)
         try:
-            guard.wait(GRACE_S + _BEYOND_GRACE_S)
+            guard.wait(self.service.grace_s + _BEYOND_GRACE_S)
         except subprocess.TimeoutExpired:
             return False  # the guard goes on with it after we are gone
         return True
@@ -135,21 +135,16 @@ class RunningService:
     def force(self) -> None:
         """End the grace of a stop that is under way."""
         if self._guard is not None:
-            self._signal(self._guard)
-
-    @staticmethod
-    def _signal(guard: subprocess.Popen[bytes]) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            guard.send_signal(signal.SIGTERM)
+            _signal(self._guard, signal.SIGUSR1)
 
     def _spawn(self, urls: Mapping[str, str]) -> subprocess.Popen[bytes]:
         service = self.service
         given = {"RUNYARD_PORT": str(self.port), **urls}
         environment = {**os.environ, **(service.env or {}), **given}
-        words = [sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), str(GRACE_S)]
+        words = [sys.executable, "-I", "-S", str(_GUARD), str(os.getpid())]
         with open(self.log, "ab", opener=service_files.private) as log:
             return subprocess.Popen(
-                words + service_files.argv(service.command, self.port),
+                [*words, str(service.grace_s), *service_files.argv(service.command, self.port)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -174,6 +169,11 @@ class RunningService:
 
     def _failed(self, how: str, **params: float) -> errors.LocalServiceFailed:
         return failed(self.service.name, how, self.log, **params)
+
+
+def _signal(guard: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        guard.send_signal(number)
 
 
 def _close_stdin(guard: subprocess.Popen[bytes]) -> None:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import queue
 import signal
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from runyard.sdk import errors
-from runyard.sdk.cancelling import ANSWER_S, BEYOND_GRACE_S, DEFAULT_GRACE_S, Outcome, cancel
+from runyard.sdk.cancelling import ANSWER_S
 from runyard.sdk.follower import Follower, View
 from runyard.sdk.job import Job
+from runyard.sdk.job_end import JobEnd
 from runyard.sdk.lease import FOR_SERVICES_S, Lease
+from runyard.sdk.news import News
 from runyard.sdk.plain_view import PlainView
 from runyard.sdk.service_group import LocalServices
 from runyard.sdk.services import LocalService
@@ -28,8 +28,6 @@ from runyard.sdk.taken_signals import TakenSignals, leave
 
 if TYPE_CHECKING:
     from runyard.sdk.client import Client
-
-_LAST_LINES_S = 2.0
 
 
 class Session:
@@ -50,17 +48,15 @@ class Session:
         self._fields = dict(fields)
         self._key = idempotency_key
         self._view = view or PlainView()
-        self._news: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._news = News()
+        self._end = JobEnd(client, self._view, self._news)
         self._services = LocalServices(local_services, self._view, self._service_lost)
-        # SimpleQueue: its put may be called inside its own get.
-        note = self._news.put
-        self._signals = TakenSignals(lambda number: note(("signal", number)), self._leaving)
+        self._signals = TakenSignals(self._noted, self._leaving)
         self._lease: Lease | None = None
         self._owner = 0  # the process that opened it: a fork of it must not end anything
         self._submitting = False
-        self._follow_over = True
+        self._answered = threading.Event()
         self._left_alone = False  # the end was asked for, or is not wanted
-        self._late: int | None = None  # a signal that came while the end was under way
         self._failure: errors.LocalServiceFailed | None = None
         self.signal: int | None = None  # the one that ended it
         self.job = Job(client, {})
@@ -71,17 +67,17 @@ class Session:
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         self.close()
-        if kind is None and self._late is not None:
-            leave(self._late)
+        if kind is None and self._end.late_signal is not None:
+            leave(self._end.late_signal)
 
     def open(self) -> None:
         """Start the services, submit; whatever goes wrong, nothing is left of either."""
         if self._services and not self._fields.get("lease_s"):
             self._fields["lease_s"] = FOR_SERVICES_S
         self._owner = os.getpid()
-        self._signals.take()
-        atexit.register(self._at_exit)
         try:
+            self._signals.take()
+            atexit.register(self._at_exit)
             with self._signals.noted():
                 self._opened()
         except BaseException:
@@ -93,15 +89,15 @@ class Session:
         with self._signals.noted():
             self._raise_failure()
             follower = Follower(self._client, self._view)
-            self._follow_over = False
-            self._begin("followed", lambda: follower.follow(self.job))
-            kind, value = self._news.get()
+            self._end.following = True
+            self._news.begin("followed", lambda: follower.follow(self.job))
+            kind, value = self._news.next()
             if kind == "signal":
                 self._leave_for(value)
             if kind == "service":
-                self._cancel("")
+                self._cancel()
                 self._raise_failure()
-            self._follow_over = True
+            self._end.following = False
             if value is None:
                 return self.job
             self._lost_sight(value)
@@ -130,7 +126,7 @@ class Session:
         with self._signals.noted():
             try:
                 if self._still_wanted_gone():
-                    self._cancel("")
+                    self._cancel()
             finally:
                 self._stop_services()
                 self._released()
@@ -138,18 +134,22 @@ class Session:
     # opening
 
     def _opened(self) -> None:
-        self._begin("opened", self._prepare)
-        kind, value = self._news.get()
-        if kind == "signal":
-            self._interrupted(int(value))
+        self._news.begin("opened", self._prepare)
+        while True:
+            kind, value = self._news.next()
+            if kind == "signal":
+                self._interrupted(int(value))
+            if kind == "opened":
+                break
         if isinstance(value, BaseException):
             _raise(value)
+        self._raise_failure()
 
     def _interrupted(self, number: int) -> NoReturn:
         """A signal before the job is known. Its id is awaited, so that no job is lost sight of."""
         self.signal = number
         self._services.give_up()
-        answered = self._await("opened", ANSWER_S)
+        answered = self._news.came("opened", ANSWER_S)
         self._left_alone = not self._submitted
         if self._submitted:
             self._leave_for(number)
@@ -166,7 +166,10 @@ class Session:
             given = [*(fields.get("services") or ()), *self._services.addresses()]
             fields = {**fields, "services": given}
         self._submitting = True
-        self.job = job = self._client.submit(fields, idempotency_key=self._key)
+        try:
+            self.job = job = self._client.submit(fields, idempotency_key=self._key)
+        finally:
+            self._answered.set()
         if self._left_alone:  # nobody waits for it any more
             self._client.cancel(job.id)
             return
@@ -187,6 +190,7 @@ class Session:
     # ending
 
     def _leave_for(self, number: int) -> NoReturn:
+        self._signals.note_from_now_on()
         self.signal = int(number)
         if number == signal.SIGHUP and not self._ends_with_us:
             self._left_alone = True
@@ -194,6 +198,9 @@ class Session:
         else:
             self._cancel(signal.Signals(number).name)
         leave(self.signal)
+
+    def _noted(self, number: int) -> None:
+        self._news.tell("signal", number)
 
     def _leaving(self, number: int) -> None:
         """The terminal is gone while the caller's own code runs."""
@@ -211,7 +218,7 @@ class Session:
             self._left_alone = True
             self._view.left_to_lease(self.job, float(self._fields.get("lease_s") or 0))
         else:
-            self._cancel("")
+            self._cancel()
         _raise(why)
 
     def _still_wanted_gone(self) -> bool:
@@ -221,63 +228,27 @@ class Session:
             self.job.data = self._client.get(self.job.id, timeout=ANSWER_S)
         return not self.job.ended
 
-    def _cancel(self, signal_name: str) -> None:
-        """Until it is proven gone; another signal kills it without grace, a third one leaves."""
+    def _cancel(self, signal_name: str = "") -> None:
         self._left_alone = True
-        job = self.job
-        self._view.cancelling(job, signal_name)
-        outcome = self._ended(job, _patience(job), force=False)
-        if outcome is None:
-            self._view.killing(job)
-            outcome = self._ended(job, BEYOND_GRACE_S, force=True)
-        self._tell(outcome or Outcome("unproven"))
-
-    def _ended(self, job: Job, patience_s: float, *, force: bool) -> Outcome | None:
-        """How the cancel went; None when another signal came meanwhile."""
-        asked = Job(self._client, job.data)  # the follower still writes to the other
-        news = "killed" if force else "cancelled"
-        self._begin(news, lambda: cancel(self._client, asked, patience_s, force=force))
-        while True:
-            kind, value = self._news.get()
-            self._follow_over = self._follow_over or kind == "followed"
-            if kind == "signal" and value != signal.SIGHUP:
-                self._late = int(value)
-                return None
-            if kind == news:
-                if not isinstance(value, Outcome):
-                    return Outcome("unproven")
-                if value.kind == "gone" and not self._follow_over:
-                    self._follow_over = self._await("followed", _LAST_LINES_S)
-                job.data = asked.data
-                return value
-
-    def _tell(self, outcome: Outcome) -> None:
-        if outcome.kind == "gone":
-            self._view.gone(self.job)
-        elif outcome.kind == "refused" and outcome.error is not None:
-            self._view.refused(self.job, outcome.error)
-        elif outcome.kind == "unreachable":
-            self._view.unreachable(self.job)
-        else:
-            self._view.unproven(self.job)
+        self._end.cancel(self.job, signal_name)
 
     def _stop_services(self) -> None:
         if not self._services:
             return
-        self._begin("stopped", self._services.stop)
+        self._news.begin("stopped", self._services.stop)
         while True:
-            kind, value = self._news.get()
+            kind, value = self._news.next()
             if kind == "stopped":
                 return
             if kind == "signal":
-                self._late = int(value)
+                self._end.late_signal = int(value)
                 self._services.force()
 
     def _released(self) -> None:
         self._owner = 0
         if self._lease is not None:
             self._lease.let_go()
-        if not self._follow_over:  # a thread may still have something to show
+        if self._end.following:  # a thread may still have something to show
             self._view.close()
         atexit.unregister(self._at_exit)
         self._signals.give_back()
@@ -288,19 +259,13 @@ class Session:
             return
         self._owner = 0
         try:
+            if self._submitting:
+                self._answered.wait(ANSWER_S)
             if self._still_wanted_gone():
                 self._left_alone = True
-                self._view.cancelling(self.job, "")
-                self._tell(self._ended_here())
+                self._end.cancel_without_threads(self.job)
         finally:
             self._services.stop()
-
-    def _ended_here(self) -> Outcome:
-        for patience, force in ((_patience(self.job), False), (BEYOND_GRACE_S, True)):
-            # Nothing notes signals here: they raise.
-            with contextlib.suppress(KeyboardInterrupt, SystemExit):
-                return cancel(self._client, self.job, patience, force=force)
-        return Outcome("unproven")
 
     def _service_lost(self, failure: errors.LocalServiceFailed) -> None:
         """Called by the thread that watches it: the caller's own code may not be waiting."""
@@ -310,40 +275,11 @@ class Session:
             self._view.service_lost(params["name"], params["exit_code"], self.job.id)
             with contextlib.suppress(errors.RunyardError):
                 self._client.cancel(self.job.id, timeout=ANSWER_S)
-        self._news.put(("service", None))
+        self._news.tell("service")
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
-
-    # news
-
-    def _await(self, news: str, seconds: float) -> bool:
-        """Whether that came before another signal, and within so many seconds."""
-        deadline = time.monotonic() + seconds
-        with contextlib.suppress(queue.Empty):
-            while (left := deadline - time.monotonic()) > 0:
-                kind = self._news.get(timeout=left)[0]
-                if kind in (news, "signal"):
-                    return kind == news
-        return False
-
-    def _begin(self, news: str, work: Callable[[], Any]) -> None:
-        """Do it in a thread that does not keep the process alive; its result or error is news."""
-
-        def told() -> None:
-            try:
-                self._news.put((news, work()))
-            except BaseException as error:
-                self._news.put((news, error))
-
-        threading.Thread(target=told, name=f"runyard-{news}", daemon=True).start()
-
-
-def _patience(job: Job) -> float:
-    """How long a cancel may take: the job's grace, and a little for the proof."""
-    grace_s = job.data.get("grace_s")
-    return (DEFAULT_GRACE_S if grace_s is None else float(grace_s)) + BEYOND_GRACE_S
 
 
 def _raise(error: BaseException) -> NoReturn:

@@ -24,11 +24,12 @@ class TakenSignals:
         self._noting = 0
         self._before: dict[int, Any] = {}
         self._taken = False
+        self._process = 0
 
     def take(self) -> None:
         if self._taken or threading.current_thread() is not threading.main_thread():
             return
-        self._taken = True
+        self._taken, self._process = True, os.getpid()
         for number in TAKEN:
             handler = signal.getsignal(number)
             # nohup and shells that start background jobs set "ignore": that is respected.
@@ -42,6 +43,7 @@ class TakenSignals:
         if not self._taken or threading.current_thread() is not threading.main_thread():
             return
         self._taken = False
+        self._noting = 0
         for number, handler in self._before.items():
             if signal.getsignal(number) == self._heard:
                 signal.signal(number, handler)
@@ -52,19 +54,24 @@ class TakenSignals:
         try:
             yield
         finally:
-            self._noting -= 1
+            self._noting = max(0, self._noting - 1)
+
+    def note_from_now_on(self) -> None:
+        """Until they are given back: the end has begun."""
+        self._noting += 1
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
-        if self._noting:
+        ours = self._taken and self._process == os.getpid()  # not a fork of it
+        if self._noting and ours:
             self._note(number)
             return
         before = self._before[number]
         if callable(before):
             before(number, frame)
-        elif self._taken:
+        elif ours:
             self._leaving(number)
             leave(number)
-        else:  # kept by somebody who took it from us
+        else:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 

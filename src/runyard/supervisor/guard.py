@@ -2,8 +2,8 @@
 `python -I -S guard.py CLIENT_PID GRACE_S COMMAND...`
 
 The client holds the other end of stdin. When it closes, when the client is gone or on SIGTERM,
-everything the command started is ended; a second SIGTERM ends the grace. The exit code is the
-command's, 128 + N when signal N ended it.
+everything the command started is ended; SIGUSR1 or a second SIGTERM ends the grace. The exit code
+is the command's, 128 + N when signal N ended it.
 """
 
 import os
@@ -27,7 +27,7 @@ from runyard.supervisor import kernel, process_table
 CANNOT_EXECUTE = 127
 LEFTOVER_GRACE_S = 2.0
 _FORCED = 2  # so many signals end the grace
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
@@ -62,7 +62,9 @@ class Guard:
         return self._client_gone or self._asked > 0
 
     def _heard(self, number: int, _frame: FrameType | None) -> None:
-        if number != signal.SIGCHLD:
+        if number == signal.SIGUSR1:  # two SIGTERM sent at once may arrive as one
+            self._asked += _FORCED
+        elif number != signal.SIGCHLD:
             self._asked += 1
 
     def _listen(self, seconds: float | None) -> None:
