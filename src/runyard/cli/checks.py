@@ -145,7 +145,8 @@ def _containment(folder: Path) -> Iterator[Check]:
     found: dict[str, Any] = probe.probe(str(_existing(folder)))
     lost = [name for name in _WANTED if not found.get(name)]
     level = "warn" if {"subreaper", "tag"} & set(lost) else "ok"
-    extras = [name for name in ("cgroup_v2", "strict_isolation") if found.get(name)]
+    extras = [f"cgroup {role}" for role in found.get("cgroup_roles", ())]
+    extras += ["strict_isolation"] if found.get("strict_isolation") else []
     also = f", also there: {', '.join(extras)}" if extras else ""
     yield Check("containment", level, f"{found.get('containment', 'unknown')}{also}")
     for name in lost:
