@@ -8,6 +8,8 @@ from typing import Any, Literal, NoReturn
 
 from pydantic_core import PydanticCustomError
 
+from runyard.prefetch import addresses, failures
+
 MAX_NAME = 200
 # The kernel takes no single argument or variable longer than this.
 MAX_ARGUMENT_BYTES = 128 * 1024 - 1
@@ -302,6 +304,15 @@ def lowered(value: Any) -> Any:
 def prefetch(value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
         refuse("wrong_type", "must be a list of addresses")
+    names: dict[str, str] = {}
+    for uri in value:
+        try:
+            _, name = addresses.parse(_no_nul(uri))
+        except failures.Failure as failure:
+            why = str(failure.params.get("reason", "cannot be fetched")).replace("_", " ")
+            refuse("bad_uri", f"{addresses.masked(uri)}: {why}")
+        if names.setdefault(name, uri) != uri:
+            refuse("duplicate", f"two addresses would both be called {name}: add #another-name")
     return kept(value)  # type: ignore[no-any-return]
 
 

@@ -251,6 +251,10 @@ def test_services_lease_prefetch_terminal_and_isolation():
         ("services[0].name", "bad_name")
     ]
     assert refused(prefetch=[1]) == [("prefetch", "wrong_type")]
+    assert refused(prefetch=["ftp://host/file"]) == [("prefetch", "bad_uri")]
+    same_name = ["https://one/a.bin", "https://two/a.bin"]
+    assert refused(prefetch=same_name) == [("prefetch", "duplicate")]
+    assert submission(prefetch=[same_name[0], same_name[1] + "#b.bin"])
     assert refused(on_lease_lost="panic") == [("on_lease_lost", "bad_value")]
     assert refused(isolation="total") == [("isolation", "bad_value")]
 
