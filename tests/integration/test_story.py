@@ -137,6 +137,18 @@ def test_jobs_cancelled_before_starting(yard):
     )
 
 
+def test_a_job_whose_client_is_gone(yard):
+    """R9, R56"""
+    ref = yard.submit(["true"], hold=True, lease_s=1)
+    tells(
+        yard,
+        ref,
+        (None, "job submitted"),
+        (None, "job cancelled before starting, asked by lease"),
+        (None, "lease ran out: not renewed within 1"),
+    )
+
+
 def test_an_adopted_job(make_yard):
     """R9, R42"""
     yard = make_yard().start()

@@ -105,7 +105,9 @@ class Commands:
         elif done is not None:
             word = "force-kill" if force else "cancel"
             log = story.of(job.ref, done.unit.name)
-            log.info("{} asked by {}, grace {} s", word, actor.name, done.stop.grace_s)
+            stage = job.stage.value if job.stage else "waiting"
+            words = "{} asked by {}, grace {} s, while {}"
+            log.info(words, word, actor.name, done.stop.grace_s, stage)
             self.pass_on(done.unit, done.stop)
         return job, done is not None
 

@@ -105,9 +105,11 @@ class Leases:
                 job.ref, _ACTOR, LEASE, lambda tx, found: self._lost(tx, found, now)
             )
             if gone:
+                words = "lease ran out: not renewed within {} s, the job is cancelled"
+                story.of(job.ref).warning(words, terms.length_s)
                 self._wake()
         elif self._parts.store.write(lambda tx: self._lost(tx, job, now)):
-            story.of(job.ref).warning("lease ran out: the job is kept, as its terms say")
+            story.of(job.ref).warning("lease ran out: the job goes on, as its terms say")
 
     def _lost(self, tx: Transaction, job: Job, now: float) -> bool:
         """Take the lease away if it still is expired: a renewal or another server may be first."""

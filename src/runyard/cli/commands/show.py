@@ -9,6 +9,7 @@ from typing import Any
 from runyard.cli import alert_rows, formatting, job_rows, options, receipts, tables, wording
 from runyard.cli.live_view import estimate_text
 from runyard.sdk import errors
+from runyard.sdk.client import Client
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
             _print_events(answer)
         else:
             print_job(answer, client.attempts(job_id))
-            _print_alerts(client.alerts(status=("open", "acknowledged"), job=job_id))
+            _print_alerts(client, job_id)
     return 0
 
 
@@ -118,7 +119,11 @@ def _attempt_row(attempt: dict[str, Any]) -> list[str]:
     ]
 
 
-def _print_alerts(alerts: list[dict[str, Any]]) -> None:
+def _print_alerts(client: Client, job_id: str) -> None:
+    try:
+        alerts = client.alerts(status=("open", "acknowledged"), job=job_id)
+    except errors.NotFound:  # an older server has none
+        return
     if alerts:
         print()
         alert_rows.print_alerts(alerts)
