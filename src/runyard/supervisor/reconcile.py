@@ -87,8 +87,8 @@ def settle_all(
         lost = [folder for folder in lost if sights[folder].state == LOST]
     to_sweep = []
     for folder in lost:
-        record = sights[folder].journal
-        if record.job is None or not identity.same_machine_life(record.job):
+        first = sights[folder].journal.first_process
+        if first is None or not identity.same_machine_life(first):
             _conclude(folder, sights[folder], {})
         else:
             to_sweep.append(folder)
@@ -177,7 +177,7 @@ def _sweep_until_clean(folders: list[str], sights: dict[str, Sight]) -> dict[str
     groups = {folder: _group(sights[folder]) for folder in folders}
     deadline = time.monotonic() + _SWEEP_LIMIT_S
     while min(clean.values()) < _CLEAN_PASSES and time.monotonic() < deadline:
-        living = claims.living()
+        living = claims.living() | _members(groups)
         for pid, folder in living.items():
             mapped[folder].update(shared_memory.mapped_by((pid,)))
         for pid, folder in living.items():
@@ -206,6 +206,10 @@ def _group(sight: Sight) -> attempt_group.Group | None:
     if record is None or not identity.same_machine_life(record):
         return None
     return attempt_group.Group(record["paths"])
+
+
+def _members(groups: dict[str, attempt_group.Group | None]) -> dict[int, str]:
+    return {pid: f for f, group in groups.items() if group is not None for pid in group.members()}
 
 
 def _killed_as_group(groups: dict[str, attempt_group.Group | None]) -> set[str]:

@@ -43,8 +43,6 @@ class _Case:
         spec = record.spec or {}
         self.job = record.job
         self.group = attempt_group.Group(record.group["paths"]) if record.group else None
-        if self.group is not None:
-            self.group.kill()
         self.tag: int | None = spec.get("tag")
         self.claims = belonging.Claims(
             {attempt_id: belonging.Claim(attempt_id, record)}
@@ -59,6 +57,16 @@ class _Case:
         self.ended: set[int] = set()
         self.killed_at: float | None = None
         self.mapped: shared_memory.Mapped = {}
+        self.kill_group()
+
+    def kill_group(self) -> bool:
+        """Kill what lives in its control group; True if there was any."""
+        if self.group is None or not self.group.populated():
+            return False
+        self.mapped.update(shared_memory.mapped_by(self.group.members()))
+        self.killed_at = self.killed_at or time.time()
+        self.group.kill()
+        return True
 
     def is_main(self, pid: int) -> bool:
         job = self.job
@@ -103,7 +111,7 @@ class Takeovers:
             return
         busy = self._end_strangers()
         for case in list(self.pending):
-            if case.tag in busy or None in busy or _still_populated(case):
+            if case.tag in busy or None in busy or case.kill_group():
                 case.clean = 0
                 self._report_if_stuck(case)
                 continue
@@ -196,13 +204,6 @@ def _record_main(case: _Case, info: os.waitid_result) -> bool:
         pass
     except OSError:
         return False
-    return True
-
-
-def _still_populated(case: _Case) -> bool:
-    if case.group is None or not case.group.populated():
-        return False
-    case.group.kill()
     return True
 
 

@@ -251,6 +251,65 @@ def test_group_is_removed_after_the_supervisors_death(yard, step):
     check_removed(yard, attempt_id)
 
 
+HOLD_SHARED_MEMORY = """
+import mmap, os, sys, time
+if os.fork():
+    os.wait()
+os.setsid()
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+os.ftruncate(fd, 1 << 20)
+memory = mmap.mmap(fd, 1 << 20)
+memory[:] = b"x" * (1 << 20)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@needs_group
+def test_shared_memory_is_removed_although_the_group_dies_at_once(yard):
+    """By the keeper, which looks at the maps before it kills the group."""
+    path = f"/dev/shm/runyard-test-{os.getpid()}-{yard.name}"
+    attempt_id = yard.start_python(HOLD_SHARED_MEMORY, path, cgroup=True)
+    try:
+        wait_for(lambda: b"ready" in yard.log(attempt_id), "the mapping")
+        os.kill(yard.supervisor_pid(attempt_id), signal.SIGKILL)
+        assert yard.wait_end(attempt_id)["shm_bytes"] == 1 << 20
+        assert not os.path.exists(path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+@needs_group
+def test_trackers_in_a_group_clean_up(yard):
+    """The resource tracker knows names that are mapped nowhere, and gets its moment."""
+    code = """
+from multiprocessing import shared_memory
+import time
+block = shared_memory.SharedMemory(create=True, size=1 << 20)
+print(block.name, flush=True)
+block.close()
+time.sleep(600)
+"""
+    attempt_id = yard.start([sys.executable, "-c", code], cgroup=True)
+    wait_for(lambda: b"\n" in yard.log(attempt_id), "the name of the block")
+    path = f"/dev/shm/{yard.log(attempt_id).split()[0].decode().lstrip('/')}"
+    assert os.path.exists(path)
+    yard.stop(attempt_id, grace_s=0)
+    yard.wait_end(attempt_id)
+    assert not os.path.exists(path)
+
+
+@needs_group
+def test_group_with_strict_isolation(yard):
+    """Namespaces and a group go together."""
+    attempt_id, alive, _ = yard.start_shape("double_fork_daemon", cgroup=True, isolation="strict")
+    yard.stop(attempt_id, grace_s=0)
+    assert yard.wait_end(attempt_id)["cgroup_removed"]
+    assert alive.all_dead_now()
+    check_removed(yard, attempt_id)
+
+
 @needs_group
 def test_group_is_killed_and_removed_when_nobody_is_left(yard):
     """Supervisor and keeper died: the reconciler has the recorded path."""

@@ -87,6 +87,10 @@ def test_supervisor_kill9_after_supervisor_record(dying):
     dying.started_nothing("supervisor_record", "never_started")
 
 
+def test_supervisor_kill9_after_limits(dying):
+    dying.started_nothing("limits", "never_started")
+
+
 def test_supervisor_kill9_after_forked(dying):
     dying.started_nothing("forked", "never_started")
 
