@@ -391,6 +391,68 @@ def supervise(yard, attempt_id, places):
     return pid
 
 
+SHAPES = [
+    "plain_children",
+    "setsid_child",
+    "double_fork_daemon",
+    "daemon_empty_environment",
+    "sigterm_ignorer",
+    "stopped_child",
+    "zombie_parent",
+    "tree_bomb_300",
+    "hopper_tight_x4",
+    "deep_chain_200",
+    "nested_subreaper",
+]
+
+
+@needs_group
+@pytest.mark.parametrize("shape", SHAPES)
+def test_group_kills_every_shape(yard, shape):
+    """R41: beside the loop over direct children, which stays the proof."""
+    attempt_id, alive, _ = yard.start_shape(shape, cgroup=True)
+    yard.stop(attempt_id, grace_s=0)
+    end = yard.wait_end(attempt_id)
+    assert alive.all_dead_now()
+    assert (end["proof"], end["cgroup_removed"]) == ("echild", True)
+
+
+@needs_freezer
+@pytest.mark.parametrize("shape", SHAPES)
+def test_frozen_group_kills_every_shape(yard, shape):
+    """R41: as on a machine with v1 only, and without its supervisor's help."""
+    attempt_id, alive, _ = yard.start_shape(shape)
+    group = attempt_group.new({"freezer": cgroup.writable_v1_freezer()})
+    assert group.make()
+    try:
+        move_all(yard, attempt_id, group)
+        supervisor = yard.supervisor_pid(attempt_id)
+        os.kill(supervisor, signal.SIGSTOP)  # so that its own loop does not do the work
+        group.kill()
+        wait_for(lambda: not group.populated(), "the group to be empty")
+        alive.wait_all_dead()
+        os.kill(supervisor, signal.SIGCONT)
+        assert yard.wait_end(attempt_id)["signal"] == signal.SIGKILL
+    finally:
+        group.thaw()
+        assert group.remove()
+
+
+def move_all(yard, attempt_id, group):
+    """Every process of the tree into the group; those they fork later are born in it."""
+    tag = yard.specs[attempt_id]["tag"]
+    path = f"{group.paths['freezer']}/cgroup.procs"
+
+    def inside():
+        outside = set(yard.tagged(tag)) - set(group.members())
+        for pid in outside:
+            with contextlib.suppress(OSError), open(path, "w") as file:
+                file.write(str(pid))
+        return not outside
+
+    wait_for(lambda: all(inside() for _ in range(5)), "all of the tree in the group")
+
+
 @pytest.fixture
 def freezer_attempt(yard):
     """An attempt with a v1 freezer group, as on a machine without v2, and its supervisor."""
