@@ -30,6 +30,7 @@ class ScriptedExecutor:
         self.refused: set[str] = set()
         self.sweeps: list[str] = []
         self.touched: dict[str, float] = {}
+        self.service_states: dict[str, list[dict[str, Any]]] = {}
         self._lock = threading.Lock()
         self._sightings: dict[str, Sighting] = {}
         self._hear: Callable[[News], None] | None = None
@@ -93,8 +94,12 @@ class ScriptedExecutor:
             seen = {one: self._sightings.get(one, Sighting(Sight.ABSENT)) for one in attempt_ids}
         return {one: Swept(len(found.stuck), found.stuck) for one, found in seen.items()}
 
-    def log_path(self, attempt_id: str) -> str:
-        return str(self.folder / attempt_id / "out.log")
+    def log_path(self, attempt_id: str, service: str = "") -> str:
+        name = f"service-{service}.log" if service else "out.log"
+        return str(self.folder / attempt_id / name)
+
+    def services(self, attempt_id: str) -> list[dict[str, Any]]:
+        return self.service_states.get(attempt_id, [])
 
     def remove(self, attempt_id: str) -> None:
         Path(self.log_path(attempt_id)).unlink(missing_ok=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runyard.api.json_body import iso
-from runyard.domain import secrets
+from runyard.domain import job_services, secrets
 from runyard.domain.events import StoredEvent
 from runyard.domain.job import Attempt, Job, JobSpec, Service
 from runyard.domain.reasons import Reason
@@ -33,7 +33,7 @@ def job(view: JobView) -> dict[str, Any]:
         "eta": None,
         "health": _UNKNOWN_HEALTH,
         "diagnosis": dict(attempt.diagnosis) if attempt and attempt.diagnosis else None,
-        "attempt": _attempt(it, attempt) if attempt else None,
+        "attempt": _attempt(it, attempt, view.services) if attempt else None,
         "submitted_at": iso(it.submitted_at),
         "queued_at": iso(it.queued_at),
         "scheduled_at": iso(it.scheduled_at),
@@ -60,7 +60,7 @@ def _spec(spec: JobSpec) -> dict[str, Any]:
         "env_vars": secrets.mask(spec.env_vars),
         "image": spec.image,
         "executor": spec.executor,
-        "ports": list(spec.port_names) or spec.request.port_count,
+        "ports": list(spec.port_names) or job_services.own_port_count(spec),
         "max_retries": spec.max_retries,
         "retry_delays": spec.retry_delays,
         "labels": spec.labels,
@@ -140,8 +140,9 @@ def _wait(found: Wait | None) -> dict[str, Any] | None:
     }
 
 
-def _attempt(it: Job, found: Attempt) -> dict[str, Any]:
-    return attempt(found, it.ref)
+def _attempt(it: Job, found: Attempt, services: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    answer = attempt(found, it.ref)
+    return {**answer, "services": list(services)} if services else answer
 
 
 def attempt(found: Attempt, job_ref: str) -> dict[str, Any]:
@@ -165,6 +166,7 @@ def attempt(found: Attempt, job_ref: str) -> dict[str, Any]:
             for gpu in found.gpus
         ],
         "ports": found.ports,
+        "services": list((found.receipt or {}).get("services", ())),
         "params": found.params,
         "plan": found.plan,
         "diagnosis": found.diagnosis,

@@ -43,6 +43,10 @@ class Following:
     rank: int
     offset: int
     grep: str = ""
+    service: str = ""
+
+    def log_path(self, attempt: int | None) -> tuple[str, bool]:
+        return self.yard.log_path(self.ref, attempt, self.rank, self.service)
 
 
 async def events(asked: Following, view: JobView, number: int) -> AsyncIterator[bytes]:
@@ -97,7 +101,7 @@ class _Follower:
     async def attempt(self, number: int) -> AsyncIterator[bytes]:
         """Everything of one attempt's log from `offset` on, until it has ended and all is sent."""
         asked = self._asked
-        path, ended = await run_in_threadpool(asked.yard.log_path, asked.ref, number, asked.rank)
+        path, ended = await run_in_threadpool(asked.log_path, number)
         reading = _Reading(path, asked.offset, number, asked.grep)
         pause_s = _FASTEST_S
         try:

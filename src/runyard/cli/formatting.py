@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 import unicodedata
 from collections.abc import Mapping
@@ -121,3 +122,10 @@ def cut(text: str, width: int) -> str:
             break
         kept += letter
     return kept + "…"
+
+
+def signal_name(number: Any) -> str:
+    try:
+        return signal.Signals(int(number)).name
+    except (ValueError, TypeError):
+        return str(number)

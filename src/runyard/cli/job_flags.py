@@ -47,6 +47,13 @@ def _add_needs(group: Any) -> None:
     group.add_argument("--mem", metavar="SIZE", help="32GB, 512MB")
     group.add_argument("--ports", metavar="N", help="how many, or names: tensorboard,api")
     group.add_argument("--port", metavar="NAME", action="append", default=[])
+    group.add_argument(
+        "--service",
+        metavar="NAME=COMMAND",
+        action="append",
+        default=[],
+        help="a helper started before the job, on RUNYARD_PORT or {port}; ended with it",
+    )
 
 
 def _add_rules(group: Any) -> None:
@@ -85,6 +92,8 @@ def _merged(job: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     for name in ("env_vars", "labels", "params"):
         if isinstance(job.get(name), dict) and name in given:
             merged[name] = {**job[name], **given[name]}
+    if isinstance(job.get("services"), list) and "services" in given:
+        merged["services"] = [*job["services"], *given["services"]]
     folder = merged.get("working_dir")
     if folder is None and not merged.get("image"):
         merged["working_dir"] = _here()
@@ -127,6 +136,7 @@ def _from_flags(args: argparse.Namespace) -> dict[str, Any]:
         "lease_s": amounts.seconds(args.lease, "--lease") if args.lease else None,
         "hold": args.hold or None,
         "ports": _ports(args),
+        "services": _services(args.service) or None,
         "env_vars": _environment(args) or None,
         "labels": _pairs(args.label, "--label") or None,
         "params": {name: _value(text) for name, text in _pairs(args.param, "--param").items()}
@@ -155,6 +165,16 @@ def _ports(args: argparse.Namespace) -> int | list[str] | None:
     if args.ports and args.ports.isdigit():
         return int(args.ports)
     return args.port or ([word for word in args.ports.split(",") if word] if args.ports else None)
+
+
+def _services(words: list[str]) -> list[dict[str, str]]:
+    found = []
+    for word in words:
+        name, equals, command = word.partition("=")
+        if not equals or not name or not command.strip():
+            raise Complaint(f"--service {word}: NAME=COMMAND is wanted.")
+        found.append({"name": name, "command": command})
+    return found
 
 
 def _environment(args: argparse.Namespace) -> dict[str, str]:

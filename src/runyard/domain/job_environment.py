@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from runyard.domain import job_services
 from runyard.domain.command import param_text
-from runyard.domain.job import JobSpec
+from runyard.domain.job import JobSpec, Service
 
 FROM_CLI = ("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH")
 
@@ -80,6 +81,25 @@ def _comforts(facts: Facts) -> dict[str, str]:
     }
 
 
+def of_service(facts: Facts, service: Service) -> dict[str, str]:
+    """What a service gets besides the environment of its job."""
+    own = _own(facts)
+    given = {name: value for name, value in service.env_vars.items() if name not in own}
+    port = job_services.ports(facts.spec, facts.ports)[service.name]
+    return {**given, "RUNYARD_SERVICE": service.name, "RUNYARD_PORT": str(port)}
+
+
+def _ports(facts: Facts) -> dict[str, str]:
+    own = job_services.own_ports(facts.spec, facts.ports)
+    found = {f"RUNYARD_PORT_{index}": str(port) for index, port in enumerate(own)}
+    for name, port in zip(facts.spec.port_names, own, strict=False):
+        found[f"RUNYARD_PORT_{variable_name(name)}"] = str(port)
+    for name, port in job_services.ports(facts.spec, facts.ports).items():
+        found[f"RUNYARD_PORT_{variable_name(name)}"] = str(port)
+        found[f"RUNYARD_SERVICE_{variable_name(name)}_URL"] = job_services.url(port)
+    return found
+
+
 def _own(facts: Facts) -> dict[str, str]:
     own = {
         "RUNYARD_JOB_ID": facts.job_ref,
@@ -100,10 +120,7 @@ def _own(facts: Facts) -> dict[str, str]:
         own[_RESUME_FROM] = facts.resume_from
     for name, value in facts.params.items():
         own[f"RUNYARD_PARAM_{variable_name(name)}"] = param_text(value)
-    for index, port in enumerate(facts.ports):
-        own[f"RUNYARD_PORT_{index}"] = str(port)
-    for name, port in zip(facts.spec.port_names, facts.ports, strict=False):
-        own[f"RUNYARD_PORT_{variable_name(name)}"] = str(port)
+    own |= _ports(facts)
     for name, url in facts.spec.service_urls.items():
         own[f"RUNYARD_SERVICE_{variable_name(name)}_URL"] = url
         own[f"RUNYARD_PORT_{variable_name(name)}"] = url.rpartition(":")[2]

@@ -82,7 +82,8 @@ def is_hopeless(cause: str, detail: Mapping[str, Any]) -> bool:
     """Whether trying again cannot help."""
     if cause in (ending.CWD_MISSING, ending.ISOLATION_UNAVAILABLE):
         return True
-    return cause in (ending.EXEC_FAILED, ending.START_FAILED) and detail.get("errno") in _HOPELESS
+    unexecutable = (ending.EXEC_FAILED, ending.START_FAILED, ending.SERVICE_FAILED)
+    return cause in unexecutable and detail.get("errno") in _HOPELESS
 
 
 def _used_up(max_retries: int, last: Reason | None) -> Reason:

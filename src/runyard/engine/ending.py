@@ -10,7 +10,7 @@ from runyard.domain import ending, events, retrying, states
 from runyard.domain.ending import Verdict
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job
-from runyard.domain.monitoring.alert import OF_AN_END
+from runyard.domain.monitoring.alert import OF_AN_END, SERVICE_UNHEALTHY
 from runyard.domain.reasons import Reason
 from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
 from runyard.engine import alerting, cancel_reasons, readiness, receipts, story
@@ -96,6 +96,8 @@ class Ender:
             receipt=receipts.of_attempt(attempt, job, end, now),
         )
         tx.release_grants(attempt_id)
+        if job.spec.services:
+            alerting.close_of_job_in(tx, job.id, (SERVICE_UNHEALTHY,), now, _ACTOR)
         if job.status is JobStatus.CANCELLING or end.receipt.get("was_stuck"):
             alerting.close_of_job_in(tx, job.id, OF_AN_END, now, _ACTOR)
         if not current:

@@ -7,11 +7,11 @@ import pwd
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runyard.domain import command, job_environment
+from runyard.domain import command, job_environment, job_services
 from runyard.domain.job import Attempt, Job
 from runyard.engine import story
 from runyard.engine.parts import Parts
-from runyard.executors.base import ExecutorUnavailable, Launch
+from runyard.executors.base import ExecutorUnavailable, Launch, ServiceLaunch
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,9 @@ class Launcher:
             if spec.prefetch
             else None,
         )
+        # Only what a person wrote: the fair share that others get is a guess.
+        enforced = spec.memory_asked and settings.enforce_memory != "off"
+        limit = attempt.request.memory_mb or None if enforced else None
         return Launch(
             attempt_id=attempt.attempt_id,
             job_ref=job.ref,
@@ -85,10 +88,35 @@ class Launcher:
             log_cap_bytes=settings.log_cap_mb * 1024 * 1024,
             gpu_uuids=facts.gpu_uuids,
             gpu_shared=attempt.request.shares_gpu,
+            nice=settings.job_nice,
+            memory_limit_mb=limit,
+            memory_soft=settings.enforce_memory == "always",
+            pids_limit=settings.job_pids_limit or None,
+            own_group=settings.cgroups == "all"
+            or (settings.cgroups == "auto" and bool(limit or settings.job_pids_limit)),
             tty=spec.tty,
             isolation=spec.isolation,
+            services=_services(facts, places),
             image=spec.image,
         )
+
+
+def _services(facts: job_environment.Facts, places: command.Places) -> tuple[ServiceLaunch, ...]:
+    ports = job_services.ports(facts.spec, facts.ports)
+    return tuple(
+        ServiceLaunch(
+            name=service.name,
+            argv=command.render(
+                service.command, {**facts.params, "port": ports[service.name]}, places
+            ),
+            env=job_environment.of_service(facts, service),
+            port=ports[service.name],
+            health=service.health,
+            ready_timeout_s=service.ready_timeout_s,
+            restart=service.restart,
+        )
+        for service in facts.spec.services
+    )
 
 
 def base_environment() -> dict[str, str]:

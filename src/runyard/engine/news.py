@@ -28,6 +28,7 @@ class NewsDesk:
         look_again: Callable[[], None],
         stuck: Callable[[str, Sequence[Mapping[str, Any]]], None],
         prepared: Callable[[Sequence[tuple[str, End]]], None],
+        service: Callable[[News], None],
     ) -> None:
         self._ender = ender
         self._launcher = launcher
@@ -35,6 +36,7 @@ class NewsDesk:
         self._look_again = look_again
         self._stuck = stuck
         self._prepared = prepared
+        self._service = service
         self._news: queue.SimpleQueue[News | None] = queue.SimpleQueue()
         self._started: dict[str, tuple[float, float]] = {}  # attempt -> (due, started at)
         self._thread = threading.Thread(target=self._run, name="news-desk", daemon=True)
@@ -94,6 +96,8 @@ class NewsDesk:
                 ends.append((news.attempt_id, news.end))
             elif news.kind is NewsKind.FINISHING:
                 finishing.append(news.attempt_id)
+            elif news.kind is NewsKind.SERVICE:
+                self._service(news)
             elif news.kind is NewsKind.STUCK:
                 self._stuck(news.attempt_id, news.stuck)
             else:

@@ -25,6 +25,7 @@ from runyard.engine.placing import Placer
 from runyard.engine.preparing import Preparer
 from runyard.engine.reconcile import Found, Reconciler
 from runyard.engine.retention import Retention
+from runyard.engine.service_news import ServiceNews
 from runyard.engine.stale_cancels import StaleCancels
 from runyard.executors.base import End
 from runyard.stores.base import Transaction
@@ -61,6 +62,7 @@ class Runtime:
             look_again=lambda: self._reconciling.wake(),
             stuck=lambda attempt_id, stuck: self._reconciler.stuck(attempt_id, stuck),
             prepared=lambda ends: self.preparer.ended(ends),
+            service=ServiceNews(parts).heard,
         )
         self._reconciler = Reconciler(parts, self._ender, commands, self._news.ended)
         self.preparer = Preparer(parts, commands, self._prepared)

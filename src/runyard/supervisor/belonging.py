@@ -1,6 +1,6 @@
 """Proofs that a process belongs to an attempt; without one of them it is not touched.
 
-The tag (a resource limit), the recorded identity of the main process, or the environment marker
+The tag (a resource limit), the recorded identity of main or a service, or the environment marker
 together with same user and a start not before the job's. A name or a number is no proof.
 """
 
@@ -17,16 +17,19 @@ _SMALLEST_TAG = 1 << 32  # below it is a limit that somebody set for everybody
 class Claim:
     """What one attempt recorded about its processes, on this boot and in this pid namespace."""
 
-    __slots__ = ("marker", "pid", "pidfd_ino", "start_ticks", "tag")
+    __slots__ = ("identities", "marker", "start_ticks", "tag")
 
     def __init__(self, attempt_id: str, record: journal.Journal) -> None:
         assert record.spec is not None
-        assert record.job is not None
+        assert record.first_process is not None
         self.tag: int = record.spec["tag"]
         self.marker = f"{protocol.MARKER}={attempt_id}".encode()
-        self.pid: int = record.job["pid"]
-        self.start_ticks: int = record.job["start_ticks"]
-        self.pidfd_ino: int | None = record.job.get("pidfd_ino")
+        self.start_ticks: int = record.first_process["start_ticks"]
+        self.identities: dict[tuple[int, int], int | None] = {
+            (process["pid"], process["start_ticks"]): process.get("pidfd_ino")
+            for process in record.records
+            if process["kind"] in ("service", "job")
+        }
 
 
 class Claims:
@@ -34,10 +37,13 @@ class Claims:
 
     def __init__(self, claims: dict[str, Claim]) -> None:
         self._by_tag = {claim.tag: name for name, claim in claims.items()}
-        self._by_main = {(c.pid, c.start_ticks): name for name, c in claims.items()}
+        self._by_identity = {
+            known: (name, inode)
+            for name, claim in claims.items()
+            for known, inode in claim.identities.items()
+        }
         self._by_marker = {claim.marker: name for name, claim in claims.items()}
         self._ticks = {name: claim.start_ticks for name, claim in claims.items()}
-        self._inodes = {name: claim.pidfd_ino for name, claim in claims.items()}
         self._first = min(self._ticks.values(), default=0)
 
     def owner(self, pid: int) -> str | None:
@@ -51,10 +57,10 @@ class Claims:
         if tag is not None and tag >= _SMALLEST_TAG:
             return None  # it is another attempt's, whatever its environment says
         ticks = int(stat[19])
-        main = self._by_main.get((pid, ticks))
+        known, inode = self._by_identity.get((pid, ticks), (None, None))
         # A pid can be used again within one tick; the inode of its pidfd cannot.
-        if main is not None and self._inodes[main] in (None, identity.pidfd_inode(pid)):
-            return main
+        if known is not None and inode in (None, identity.pidfd_inode(pid)):
+            return known
         if ticks < self._first or not _ours(pid):
             return None
         environment = process_table.read(f"/proc/{pid}/environ") or b""

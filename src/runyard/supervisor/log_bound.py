@@ -17,11 +17,26 @@ _COPY = 1 << 20
 
 
 def bound(attempt: Attempt) -> None:
+    fd = attempt.open_log()
+    if fd >= 0:
+        _bound(attempt, fd, protocol.LOG, {})
+
+
+def bound_named(attempt: Attempt, name: str) -> None:
+    """As `bound`, for another log in the attempt's folder."""
+    try:
+        fd = os.open(f"{attempt.folder}/{name}", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        _bound(attempt, fd, name, {"log": name})
+    finally:
+        os.close(fd)
+
+
+def _bound(attempt: Attempt, fd: int, name: str, told: dict[str, str]) -> None:
     """Punch out everything but the first MiB and the newest half of the cap; offsets stay."""
     cap = int(attempt.spec.get("log_cap_bytes") or protocol.DEFAULT_LOG_CAP)
-    fd = attempt.open_log()
-    if fd < 0:
-        return
     info = os.fstat(fd)
     if info.st_blocks * 512 <= cap:
         return
@@ -30,13 +45,13 @@ def bound(attempt: Attempt) -> None:
     if end <= start:
         return
     with contextlib.suppress(OSError):  # a full disk must not keep the log from shrinking
-        log_count.count_before_drop(fd, f"{attempt.folder}/{protocol.LOG}", end)
+        log_count.count_before_drop(fd, f"{attempt.folder}/{name}", end)
     try:
         if kernel.punch_hole(fd, start, end):
-            attempt.journal.append("log_hole", {"start": start, "end": end})
+            attempt.journal.append("log_hole", {**told, "start": start, "end": end})
         else:
             _cut_out(fd, start, end)
-            attempt.journal.append("log_hole", {"start": start, "end": end, "cut": True})
+            attempt.journal.append("log_hole", {**told, "start": start, "end": end, "cut": True})
     except OSError:
         pass  # a full disk: the next heartbeat tries again
 

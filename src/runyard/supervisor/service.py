@@ -44,6 +44,7 @@ class Service:
         "spec",
         "state",
         "unhealthy",
+        "was_ready",
     )
 
     def __init__(self, spec: dict[str, Any]) -> None:
@@ -56,6 +57,7 @@ class Service:
         self.signal: int | None = None
         self.due = 0.0  # when there is something to do next
         self.unhealthy = False
+        self.was_ready = False
         self._in_a_row = 0
         self._check: health.Check | None = None
         self._failed_checks = 0
@@ -88,8 +90,6 @@ class Service:
             "port": self.spec["port"],
             "restarts": self.restarts,
         }
-        if attempt.group is not None:
-            record["cgroup"] = attempt.group.paths
         try:
             attempt.journal.append("service", record)
         except OSError:
@@ -139,11 +139,12 @@ class Service:
 
     @property
     def may_restart(self) -> bool:
-        """After an exit: declared so, failed, and not too often in a row."""
+        """After an exit: declared so, it once was ready, failed, and not too often in a row."""
         if time.monotonic() - self._started_clock >= _LONG_RUN_S:
             self._in_a_row = 0
         most = int(self.spec.get("most_restarts", _MOST_RESTARTS))
-        return self.restarts_on_failure and self.code != 0 and self._in_a_row < most
+        wanted = self.restarts_on_failure and self.was_ready and self.code != 0
+        return wanted and self._in_a_row < most
 
     @property
     def restarts_on_failure(self) -> bool:
@@ -187,6 +188,7 @@ class Service:
     def _answered(self, now: float) -> str:
         was_starting, was_unhealthy = self.state == STARTING, self.unhealthy
         self.state = READY
+        self.was_ready = True
         self.unhealthy = False
         self._failed_checks = 0
         self._pause_s = _FIRST_PAUSE_S
@@ -213,10 +215,8 @@ class Service:
         if now < limit:
             self.due = min(self.due, limit)
             return ""
-        if self.restarts == 0:
-            return "not_ready"
         self.unhealthy = True
-        return "unhealthy"
+        return "not_ready"
 
     def _pause(self, now: float) -> None:
         self.due = now + self._pause_s

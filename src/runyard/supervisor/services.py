@@ -79,11 +79,12 @@ class Services:
 
     def _look(self, attempt: Attempt, service: Service, now: float) -> None:
         found = service.look(now)
-        if found == "not_ready":
+        if found == "not_ready" and attempt.main_pid == 0:
             self._fail(attempt, service.failure(attempt, "not_ready"))
+        elif found in ("not_ready", "unhealthy"):
+            _note(attempt, "service_unhealthy", service, {"said": service.said()})
         elif found:
-            said = {"said": service.said()} if found == "unhealthy" else {}
-            _note(attempt, f"service_{found}", service, said)
+            _note(attempt, f"service_{found}", service, {})
 
     def _restart(self, attempt: Attempt, service: Service) -> None:
         try:
@@ -100,16 +101,13 @@ class Services:
         if service is None:
             return
         told: dict[str, Any] = {"pid": info.si_pid, "code": service.code, "signal": service.signal}
-        before_main = attempt.main_pid == 0
-        if attempt.stop is None and not before_main and service.may_restart:
+        if attempt.stop is None and service.may_restart:
             told["restart_in_s"] = service.restart_later(info)
         _note(attempt, "service_exit", service, told)
         if attempt.stop is not None or service.state == RESTARTING:
             return
-        if before_main:
-            self._fail(attempt, service.failure(attempt, "exited"))
-        elif service.code != 0:
-            code = "restarts_used_up" if service.restarts_on_failure else "exited"
+        if service.code != 0 or attempt.main_pid == 0:
+            code = "restarts_used_up" if service.restarts else "exited"
             self._fail(attempt, service.failure(attempt, code))
 
     def note(self, info: os.waitid_result) -> Service | None:

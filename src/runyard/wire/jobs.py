@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from runyard.domain import dependencies, errors, job
-from runyard.wire import job_fields, refusals
+from runyard.domain import dependencies, errors, job, job_services
+from runyard.wire import job_fields, refusals, service_clashes
 from runyard.wire import job_types as types
 
 # Kept with the job as they were sent, for releases that can do what they ask for.
@@ -111,14 +111,16 @@ class JobSubmission(BaseModel):
     def to_submission(self) -> job.Submission:
         ports = self.ports if self.ports is not None else 0
         port_names = () if isinstance(ports, int) else tuple(ports)
+        own_ports = ports if isinstance(ports, int) else len(port_names)
+        spec = self._spec(port_names)
         return job.Submission(
-            spec=self._spec(port_names),
+            spec=spec,
             wanted=job.Wanted(
                 cpu_cores=self.cpu_cores,
                 memory_gb=self.memory_gb,
                 gpu_count=self.gpu_count,
                 gpu_type=self.gpu_type,
-                port_count=ports if isinstance(ports, int) else len(port_names),
+                port_count=own_ports + job_services.pooled(spec.services),
             ),
             priority=self.priority or job.Priority.MEDIUM,
             max_retries=self.max_retries,
@@ -193,6 +195,9 @@ def read_job(body: Any, where: str = "") -> JobSubmission:
     for ref, _ in asked.depends_on or ():
         if not (ref.startswith(dependencies.BATCH_MARK) or job_fields.is_job_ref(ref)):
             raise errors.UnknownDependency(job=ref)
+    names = asked.ports if isinstance(asked.ports, tuple) else ()
+    if clashes := service_clashes.problems(asked.services or (), names, where):
+        raise refusals.refusal(errors.InvalidJob, clashes)
     if asked.image is not None and asked.executor == "local":
         found = refusals.field(where + "executor", "image_needs_container", _IMAGE_AND_LOCAL)
         raise refusals.refusal(errors.InvalidJob, [found])

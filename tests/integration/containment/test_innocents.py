@@ -141,6 +141,7 @@ def test_boot_id_changed_nothing_signalled(tmp_path, stranger):
     assert process.poll() is None
 
 
+@pytest.mark.container
 def test_pid_namespace_changed_nothing_signalled(tmp_path, stranger):
     process = stranger()
     folder, _ = lost_attempt(tmp_path, pid=process.pid, pidns=1)
@@ -314,8 +315,8 @@ def test_a_claim_answers_only_for_its_own(stranger):
     mine, other = stranger(), stranger()
     claim = belonging.Claim.__new__(belonging.Claim)
     claim.tag, claim.marker = 12345, b"RUNYARD_ATTEMPT_ID=job-c.1"
-    claim.pid, claim.start_ticks = mine.pid, identity.start_ticks(mine.pid)
-    claim.pidfd_ino = identity.pidfd_inode(mine.pid)
+    claim.start_ticks = identity.start_ticks(mine.pid)
+    claim.identities = {(mine.pid, claim.start_ticks): identity.pidfd_inode(mine.pid)}
     claims = belonging.Claims({"job-c.1": claim})
     assert claims.owner(mine.pid) == "job-c.1"
     assert claims.owner(other.pid) is None

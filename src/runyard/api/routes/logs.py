@@ -13,7 +13,6 @@ from starlette.responses import StreamingResponse
 from runyard.api import asking, log_follow, log_proxy
 from runyard.api.json_body import Json
 from runyard.domain import errors, log_lines
-from runyard.engine.yard import Yard
 from runyard.executors import log_search
 from runyard.executors.log_file import LogFile, LogFiles, Page
 from runyard.executors.log_spans import Gap
@@ -61,6 +60,9 @@ async def get_logs(
     offset: Annotated[Count, Query(description="With raw or follow: from this byte on.")] = None,
     length: Annotated[Count, Query(description="With raw: so many bytes.")] = None,
     follow: Annotated[bool, Query(description="Server-sent events until the end.")] = False,
+    service: Annotated[
+        str, Query(max_length=100, description="The log of this service of the job.")
+    ] = "",
 ) -> Response:
     """Carriage returns are folded to the last state of a line, except with `raw`."""
     yard = asking.yard(request)
@@ -69,8 +71,9 @@ async def get_logs(
     if url is not None and not log_proxy.was_forwarded(request):
         return await log_proxy.forward(request, url)
     if follow:
-        return await _follow(request, yard, ref, attempt, rank, (tail, from_, offset), grep or "")
-    path, ended = await run_in_threadpool(yard.log_path, ref, attempt, rank)
+        asked = log_follow.Following(yard, ref, attempt, rank, 0, grep or "", service)
+        return await _follow(request, asked, (tail, from_, offset))
+    path, ended = await run_in_threadpool(yard.log_path, ref, attempt, rank, service)
     log = _files(request).at(path)
     if raw:
         return _raw(log, ref, offset or 0, length)
@@ -151,17 +154,12 @@ def _bytes(log: LogFile, offset: int, length: int | None) -> Iterator[bytes]:
 
 async def _follow(
     request: Request,
-    yard: Yard,
-    ref: str,
-    attempt: int | None,
-    rank: int,
+    asked: log_follow.Following,
     begin: tuple[int | None, int | None, int | None],
-    grep: str,
 ) -> Response:
-    view = await run_in_threadpool(yard.job, ref)
-    if attempt is not None or rank:
-        await run_in_threadpool(yard.log_path, ref, attempt, rank)  # NotFound before the stream
-    asked = log_follow.Following(yard, ref, attempt, rank, 0, grep)
+    view = await run_in_threadpool(asked.yard.job, asked.ref)
+    if asked.attempt is not None or asked.rank or asked.service:
+        await run_in_threadpool(asked.log_path, asked.attempt)  # NotFound before the stream
     begun, asked.offset = await _begin(request, asked, view.job.attempt_number, begin)
     events = log_follow.events(asked, view, begun)
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -192,7 +190,7 @@ async def _begin(
         return number, offset
     if not number or (tail is None and not first):
         return number, 0
-    path, _ = await run_in_threadpool(asked.yard.log_path, asked.ref, number, asked.rank)
+    path, _ = await run_in_threadpool(asked.log_path, number)
     log = _files(request).at(path)
     if tail is not None:
         return number, await run_in_threadpool(log.tail_offset, min(tail, _MOST_LINES))

@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, metavar="N", help="at most N lines")
     parser.add_argument("--grep", metavar="TEXT", help="only lines with this")
     parser.add_argument("--rank", type=int)
+    parser.add_argument("--service", metavar="NAME", help="the log of this service of the job")
     parser.add_argument("--attempt", type=int, help="default: the newest")
     options.add_read(parser)
 
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
         grep=args.grep,
         rank=args.rank,
         attempt=args.attempt,
+        service=args.service,
     )
     if args.json:
         tables.print_json({"logs": lines})
@@ -66,7 +68,12 @@ def _whole(args: argparse.Namespace, client: Client) -> int:
     offset, size = 0, 0
     while True:
         data, size = client.log_part(
-            args.job, offset=offset, length=_CHUNK, rank=args.rank, attempt=args.attempt
+            args.job,
+            offset=offset,
+            length=_CHUNK,
+            rank=args.rank,
+            attempt=args.attempt,
+            service=args.service,
         )
         sys.stdout.buffer.write(data)
         offset += _CHUNK
@@ -96,9 +103,15 @@ def _follow(args: argparse.Namespace, client: Client) -> int:
 def _copy(args: argparse.Namespace, client: Client, view: LiveView, job: Job) -> None:
     from runyard.sdk.follower import Follower
 
-    if args.grep or args.tail is not None or args.rank is not None:
+    chosen = (args.tail, args.rank, args.service)
+    if args.grep or any(value is not None for value in chosen):
         lines = client.follow_logs(
-            job.id, tail=args.tail, grep=args.grep, rank=args.rank, attempt=args.attempt
+            job.id,
+            tail=args.tail,
+            grep=args.grep,
+            rank=args.rank,
+            attempt=args.attempt,
+            service=args.service,
         )
         for line in lines:
             view.log(f"{line}\n".encode("utf-8", "replace"))

@@ -25,6 +25,8 @@ CANNOT_BE_KILLED = "cannot_be_killed"  # params: processes [{pid, name, state, w
 CANCEL_STALE = "cancel_stale"  # params: seconds, by, holders [{pid, name, state, where, user}]
 GPU_MEMORY_HELD = "gpu_memory_held"  # params: gpus [{index, uuid, used_mb, holders}]
 
+SERVICE_UNHEALTHY = "service_unhealthy"  # params: service, said: it does not answer any more
+
 # These are over once the job has ended.
 OF_AN_END = (CANNOT_BE_KILLED, CANCEL_STALE, GPU_MEMORY_HELD)
 
