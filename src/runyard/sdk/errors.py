@@ -129,6 +129,10 @@ class NotEnded(Conflict):
     code = "not_ended"
 
 
+class NoLease(Conflict):
+    code = "no_lease"
+
+
 class IdempotencyConflict(Conflict):
     code = "idempotency_conflict"
 

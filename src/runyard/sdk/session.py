@@ -235,14 +235,16 @@ class Session:
     def _stop_services(self) -> None:
         if not self._services:
             return
+        forced = self._end.late_signal is not None
         self._news.begin("stopped", self._services.stop)
         while True:
-            kind, value = self._news.next()
-            if kind == "stopped":
-                return
-            if kind == "signal":
-                self._end.late_signal = int(value)
+            if forced:
                 self._services.force()
+            kind, value = self._news.next()
+            if kind == "stopped" or (kind == "signal" and forced):
+                return  # their guards go on without us
+            if kind == "signal":
+                self._end.late_signal, forced = int(value), True
 
     def _released(self) -> None:
         self._owner = 0

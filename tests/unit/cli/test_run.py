@@ -369,3 +369,140 @@ def _read(descriptor):
         return os.read(descriptor, 4096)
     except OSError:  # the other side of the terminal is closed
         return b""
+
+
+def test_a_silent_submit_does_not_block_the_exit(start, server):
+    """R53: whether there is a job is not known then, and that is said."""
+    arrived, answer = threading.Event(), threading.Event()
+    server.on("POST", "/jobs", lambda _: (arrived.set(), answer.wait(60)) and DROP)
+    process = start()
+    assert arrived.wait(10)
+    process.send_signal(signal.SIGINT)
+    code, _, err = finished(process)
+    answer.set()
+    assert code == 130
+    assert "'runyard ls' tells whether it took the job" in err
+
+
+def test_a_second_signal_does_not_wait_for_a_silent_submit(start, server):
+    """R53"""
+    arrived, answer = threading.Event(), threading.Event()
+    server.on("POST", "/jobs", lambda _: (arrived.set(), answer.wait(60)) and DROP)
+    process = start()
+    assert arrived.wait(10)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.2)  # two that come at once may be one
+    process.send_signal(signal.SIGTERM)
+    assert finished(process)[0] == 143
+    answer.set()
+
+
+def test_a_lease_makes_the_job_end_with_a_hangup(life, start):
+    process = start("run", "--lease", "60s", "--", "true")
+    following(life, process)
+    process.send_signal(signal.SIGHUP)
+    assert finished(process)[0] == 129
+    assert life.asked("cancel") == 1
+
+
+def test_a_lease_that_cannot_be_renewed_is_told_once(life, start, server):
+    server.on("POST", f"/jobs/{JOB_ID}/lease", problem(503, "unavailable", "no"))
+    process = start("run", "--lease", "0.3s", "--", "true")
+    following(life, process)
+    until(lambda: life.asked("lease") >= 6, 20, "given up")
+    life.end()
+    code, _, err = finished(process)
+    assert code == 0
+    assert err.count("could not be renewed") == 1
+
+
+SERVICE = f"""'{sys.executable}' -c 'import os, socket, time; s = socket.socket()
+s.bind(("127.0.0.1", {{port}})); s.listen(); time.sleep(300)'"""
+
+
+def test_a_local_service_is_started_before_and_stopped_after(life, start, server):
+    """R50"""
+    process = start("run", "--local-service", f"reward={SERVICE}", "--", "true")
+    following(life, process)
+    [request] = server.requests("POST", "/jobs")
+    [service] = request.body["services"]
+    assert service["name"] == "reward"
+    assert request.body["lease_s"] == 60
+    life.end()
+    code, _, err = finished(process)
+    assert code == 0
+    words = ["reward starts; its log: ", f"ready at {service['url']}", "submitted", "stopped in"]
+    assert [err.index(word) for word in words] == sorted(err.index(word) for word in words)
+
+
+def test_local_services_of_a_job_file(life, start, server, tmp_path):
+    (tmp_path / "job.yaml").write_text(
+        f"""
+command: "true"
+local_services:
+  - name: reward
+    command: [{sys.executable}, -m, http.server, --bind, 127.0.0.1, "{{port}}"]
+    health: /
+    port: 21000-21500
+    ready_timeout_s: 30s
+    restart: on-failure
+    cwd: {tmp_path}
+    env: {{LEVEL: 3}}
+    log: {tmp_path}/reward.log
+"""
+    )
+    process = start("run", "-f", "job.yaml")
+    following(life, process)
+    [request] = server.requests("POST", "/jobs")
+    assert "local_services" not in request.body
+    port = int(request.body["services"][0]["url"].rpartition(":")[2])
+    assert 21000 <= port <= 21500
+    assert "GET / HTTP" in (tmp_path / "reward.log").read_text()
+    life.end()
+    assert finished(process)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{name: a}",
+        "{name: a, comand: b}",
+        "[a]",
+        "[{name: a, command: 3}]",
+        "[{name: a, command: b, prot: 3}]",
+        "[{name: a, command: b, port: high}]",
+        "[{name: a, command: b, env: [x]}]",
+        "[{name: a, command: b, health: 7}]",
+        "[{name: a b, command: b}]",
+        "[{name: a, command: b, ready_timeout_s: soon}]",
+    ],
+)
+def test_local_services_that_make_no_sense(start, server, tmp_path, entry):
+    (tmp_path / "job.yaml").write_text(f"command: x\nlocal_services: {entry}\n")
+    code, _, err = finished(start("run", "-f", "job.yaml"))
+    assert code in (2, 5)
+    assert "ocal" in err
+    assert "Traceback" not in err
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("words", [("run", "-d"), ("submit",)])
+def test_local_services_need_a_client_that_stays(start, server, tmp_path, words):
+    (tmp_path / "job.json").write_text('{"command": "x", "local_services": [{"name": "a"}]}')
+    code, _, err = finished(start(*words, "-f", "job.json"))
+    assert code == 2
+    assert "end with this client" in err
+    assert server.asked == []
+
+
+def test_a_service_that_does_not_start_is_told_with_its_log(start, server):
+    code, _, err = finished(start("run", "--local-service", "reward=exit 3", "--", "true"))
+    assert code == 1
+    assert "reward ended with exit code 3; its log is " in err
+    assert server.asked == []
+
+
+def test_a_flag_without_a_command(start):
+    code, _, err = finished(start("run", "--local-service", "reward", "--", "true"))
+    assert code == 2
+    assert "NAME=COMMAND" in err
