@@ -28,6 +28,7 @@ from runyard.domain.reasons import Reason
 from runyard.domain.resources import Capacity, GpuGrant, Load, Request
 from runyard.domain.states import AttemptStatus, JobStatus, Move
 from runyard.stores.base_alerts import AlertReader, AlertTransaction
+from runyard.stores.base_metrics import MetricReader, MetricTransaction
 
 T = TypeVar("T")
 
@@ -130,7 +131,7 @@ class Lease:
     expires_at: float
 
 
-class Reader(AlertReader, Protocol):
+class Reader(AlertReader, MetricReader, Protocol):
     """Reads inside one snapshot."""
 
     # jobs
@@ -239,7 +240,7 @@ class Reader(AlertReader, Protocol):
         ...
 
 
-class Transaction(Reader, AlertTransaction, Protocol):
+class Transaction(Reader, AlertTransaction, MetricTransaction, Protocol):
     """Reads and writes inside one transaction."""
 
     # jobs

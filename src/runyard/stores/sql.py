@@ -10,6 +10,8 @@ from runyard.stores.sql_jobs import JobReads, JobWrites
 from runyard.stores.sql_keys import KeyReads, KeyWrites
 from runyard.stores.sql_leases import LeaseReads, LeaseWrites
 from runyard.stores.sql_machines import MachineReads, MachineWrites
+from runyard.stores.sql_metric_reads import MetricReads
+from runyard.stores.sql_metrics import MetricWrites
 from runyard.stores.sql_preparations import PreparationReads, PreparationWrites
 from runyard.stores.sql_queue import QueueReads, QueueWrites
 from runyard.stores.sql_shapes import ShapeReads
@@ -27,6 +29,7 @@ class SqlReader(
     KeyReads,
     LeaseReads,
     AlertReads,
+    MetricReads,
 ):
     """Reads inside one snapshot."""
 
@@ -40,6 +43,7 @@ class SqlTransaction(
     KeyWrites,
     LeaseWrites,
     AlertWrites,
+    MetricWrites,
     JobListReads,
 ):
     """Reads and writes inside one transaction."""

@@ -97,10 +97,14 @@ metric_rollups = Table(
     Column("last_step", BigInteger, nullable=False),
     Column("first_at", Float, nullable=False),
     Column("last_at", Float, nullable=False),
-    Column("low", Float),
+    Column("low", Float),  # NULL when all are NaN
     Column("low_step", BigInteger, nullable=False),
+    Column("low_at", Float, nullable=False),
     Column("high", Float),
     Column("high_step", BigInteger, nullable=False),
+    Column("high_at", Float, nullable=False),
+    Column("nan_step", BigInteger),  # of the first NaN
+    Column("nan_at", Float),
     Column("total", Float, nullable=False),  # of the finite ones
     Column("finite", Integer, nullable=False),
     sqlite_with_rowid=False,

@@ -12,6 +12,7 @@ from runyard.testing.store_contract_jobs import JobContract
 from runyard.testing.store_contract_leases import LeaseContract
 from runyard.testing.store_contract_lists import ListContract
 from runyard.testing.store_contract_machines import MachineContract
+from runyard.testing.store_contract_metrics import MetricContract
 from runyard.testing.store_contract_queue import QueueContract
 from runyard.testing.store_contract_writes import WriteContract
 
@@ -26,5 +27,6 @@ class StoreContract(
     MachineContract,
     LeaseContract,
     AlertContract,
+    MetricContract,
 ):
     """All of it."""

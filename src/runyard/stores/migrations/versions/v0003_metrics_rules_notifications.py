@@ -57,8 +57,12 @@ def _make_metrics() -> None:
         sa.Column("last_at", sa.Float(), nullable=False),
         sa.Column("low", sa.Float(), nullable=True),
         sa.Column("low_step", sa.BigInteger(), nullable=False),
+        sa.Column("low_at", sa.Float(), nullable=False),
         sa.Column("high", sa.Float(), nullable=True),
         sa.Column("high_step", sa.BigInteger(), nullable=False),
+        sa.Column("high_at", sa.Float(), nullable=False),
+        sa.Column("nan_step", sa.BigInteger(), nullable=True),
+        sa.Column("nan_at", sa.Float(), nullable=True),
         sa.Column("total", sa.Float(), nullable=False),
         sa.Column("finite", sa.Integer(), nullable=False),
         sa.ForeignKeyConstraint(
