@@ -133,6 +133,10 @@ class NoLease(Conflict):
     code = "no_lease"
 
 
+class NoLease(Conflict):
+    code = "no_lease"
+
+
 class IdempotencyConflict(Conflict):
     code = "idempotency_conflict"
 
