@@ -59,7 +59,7 @@ class DockerEngine:
             *(f"{self.folder}/exec", "-H", self.socket, "-p", f"{self.folder}/docker.pid"),
             *("--iptables=false", "--ip6tables=false", "--bridge=none", "--ip-forward=false"),
             *("--ip-masq=false", "--userland-proxy=false", f"--storage-driver={driver}"),
-            *("--cgroup-parent", f"/{self._cgroup}"),
+            *("--exec-opt", "native.cgroupdriver=cgroupfs", "--cgroup-parent", f"/{self._cgroup}"),
         ]
 
     @property
@@ -136,8 +136,9 @@ class DockerEngine:
         self._end()
         for mounted in _mounts_below(self.folder):
             subprocess.run(["umount", "--lazy", mounted], check=False, capture_output=True)
-        for group in Path("/sys/fs/cgroup").glob(f"**/{self._cgroup}"):
-            _remove_group(group)
+        for controller in ("*", "."):
+            for group in Path("/sys/fs/cgroup").glob(f"{controller}/{self._cgroup}"):
+                _remove_group(group)
 
     def _end(self) -> None:
         if self._process is None:
@@ -148,7 +149,15 @@ class DockerEngine:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            self._end_containerd()
         self._process = None
+
+    def _end_containerd(self) -> None:
+        """dockerd ends the one it started, unless it is killed itself."""
+        with contextlib.suppress(OSError, ValueError):
+            pid = int((self.folder / "exec/containerd/containerd.pid").read_text())
+            if str(self.folder) in Path(f"/proc/{pid}/cmdline").read_text():
+                os.kill(pid, signal.SIGKILL)
 
 
 def container_options() -> list[str]:
@@ -208,7 +217,10 @@ def docker_engine():
     folder = Path(tempfile.mkdtemp(prefix="runyard-docker-"))
     engine = DockerEngine(folder)
     try:
-        engine.start()
+        try:
+            engine.start()
+        except AssertionError as error:
+            _is_missing(str(error))
         yield engine
     finally:
         engine.stop()

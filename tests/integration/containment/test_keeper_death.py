@@ -48,8 +48,10 @@ except (BrokenPipeError, ConnectionResetError):
 
 
 def kill_keeper(yard):
+    """Dead to us, too: what is said to it while it dies would be lost."""
     os.kill(yard.keeper_pid(), signal.SIGKILL)
     wait_for(lambda: not keeper_client.keeper_locked(yard.data_dir), "the keeper's death")
+    wait_for(lambda: not yard.keeper.alive(), "its end of the socket to be closed")
 
 
 def test_keeper_kill9_jobs_continue(yard):
