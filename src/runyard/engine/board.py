@@ -6,33 +6,22 @@ Nothing here waits: whoever listens must be quick. History is the business of me
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from runyard.domain.monitoring.series import Sample, Window
+from runyard.domain.progress.estimate import Eta
 from runyard.engine import story
 
+_LOOKS_FOR_S = 15.0
+_REMEMBERED = 10_000
 MOST_NAMES = 2000  # series of one job kept in memory; more of them are a mistake of the program
 
 HearSamples = Callable[[int, int, Sequence[Sample]], None]
 HearNodeSamples = Callable[[str, Sequence[Sample]], None]
-
-
-class Eta(Protocol):
-    """When it will be over, with a range; seconds from `at`."""
-
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def at(self) -> float: ...
-    @property
-    def basis(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +90,9 @@ class Board:
         self._lock = threading.Lock()
         self._jobs: dict[int, _Subject] = {}
         self._nodes: dict[str, _Subject] = {}
+        self._gone: dict[int, int] = {}  # job -> its last attempt, when it was forgotten
+        self._watchers = 0
+        self._looked_at = float("-inf")
         self._hear_samples: list[HearSamples] = []
         self._hear_node_samples: list[HearNodeSamples] = []
 
@@ -110,13 +102,19 @@ class Board:
         """Samples of an older attempt go to the listeners only."""
         if not samples:
             return
-        with self._lock:
-            subject = self._begin(job_id, attempt)
-            if attempt == subject.attempt:
-                subject.take(samples, self._size)
+        self.restore(job_id, attempt, samples)
         for hear in self._hear_samples:
             with _kept_apart():
                 hear(job_id, attempt, samples)
+
+    def restore(self, job_id: int, attempt: int, samples: Sequence[Sample]) -> None:
+        """As `record`, for what is in the history already: nobody is told."""
+        with self._lock:
+            if attempt <= self._gone.get(job_id, 0):
+                return
+            subject = self._begin(job_id, attempt)
+            if attempt == subject.attempt:
+                subject.take(samples, self._size)
 
     def begin(self, job_id: int, attempt: int) -> None:
         """A new attempt runs: what was known of the one before it is past."""
@@ -146,7 +144,8 @@ class Board:
 
     def set_progress(self, job_id: int, progress: Progress) -> None:
         with self._lock:
-            self._jobs.setdefault(job_id, _Subject()).progress = progress
+            if job_id in self._jobs or job_id not in self._gone:
+                self._jobs.setdefault(job_id, _Subject()).progress = progress
 
     def progress(self, job_id: int) -> Progress | None:
         with self._lock:
@@ -155,7 +154,8 @@ class Board:
 
     def set_health(self, job_id: int, health: Health) -> None:
         with self._lock:
-            self._jobs.setdefault(job_id, _Subject()).health = health
+            if job_id in self._jobs or job_id not in self._gone:
+                self._jobs.setdefault(job_id, _Subject()).health = health
 
     def health(self, job_id: int) -> Health:
         with self._lock:
@@ -163,13 +163,38 @@ class Board:
             return subject.health if subject else UNKNOWN
 
     def forget(self, job_id: int) -> None:
-        """The job has ended; its history is in the store."""
+        """Its newest attempt has ended; the history is in the store. What is still told of that
+        attempt afterwards goes to the listeners only."""
         with self._lock:
-            self._jobs.pop(job_id, None)
+            subject = self._jobs.pop(job_id, None)
+            if subject is not None:
+                self._gone[job_id] = subject.attempt
+                while len(self._gone) > _REMEMBERED:
+                    del self._gone[next(iter(self._gone))]
 
     def on_samples(self, hear: HearSamples) -> None:
         """`hear(job_id, attempt, samples)` is called by the recording thread."""
         self._hear_samples.append(hear)
+
+    # who looks
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Somebody looks for as long as this is open: measure and read more often."""
+        with self._lock:
+            self._watchers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._watchers -= 1
+
+    def looked(self) -> None:
+        """Somebody asked just now, and may ask again."""
+        self._looked_at = time.monotonic()
+
+    def is_watched(self) -> bool:
+        return self._watchers > 0 or time.monotonic() - self._looked_at < _LOOKS_FOR_S
 
     # machines
 

@@ -25,6 +25,7 @@ _TOUCH_KEY = Statement(
     update(api_keys).where(api_keys.c.id == bindparam("the_id")), ("last_used_at",)
 )
 _FLAG = Statement(select(flags.c.value).where(flags.c.name == bindparam("the_name")))
+_FLAGS = Statement(select(flags).where(flags.c.name.startswith(bindparam("prefix"))))
 _UPDATE_FLAG = Statement(update(flags).where(flags.c.name == bindparam("the_name")), ("value",))
 _INSERT_FLAG = Statement(insert(flags).inline(), ("name", "value"))
 _DELETE_FLAG = Statement(delete(flags).where(flags.c.name == bindparam("the_name")))
@@ -51,6 +52,10 @@ class KeyReads(Session):
     def flag(self, name: str) -> str | None:
         row = self._row(_FLAG, the_name=name)
         return None if row is None else row.value
+
+    def flags(self, prefix: str) -> dict[str, str]:
+        found = self._rows(_FLAGS, prefix=prefix)
+        return {row.name: row.value for row in found if row.name.startswith(prefix)}
 
     def idempotent(self, key_id: int, key: str) -> tuple[str, str] | None:
         row = self._row(_ANSWER, the_id=key_id, the_key=key)

@@ -86,6 +86,16 @@ class MachineContract:
                 assert reader.flag("dispatch_paused") == value
                 assert reader.flag("other") is None
 
+    def test_flags_that_begin_alike(self, store: Store) -> None:
+        for name in ("read:job-1.1", "read:job-2.1", "reader", "other"):
+            store.write(lambda tx, name=name: tx.set_flag(name, f"of {name}"))  # type: ignore[misc]
+        with store.read() as reader:
+            assert reader.flags("read:") == {
+                "read:job-1.1": "of read:job-1.1",
+                "read:job-2.1": "of read:job-2.1",
+            }
+            assert reader.flags("none") == {}
+
     def test_an_answer_is_kept_per_key_until_forgotten(self, store: Store) -> None:
         store.write(lambda tx: tx.put_idempotent(1, "k", "digest", "answer", START))
         store.write(lambda tx: tx.put_idempotent(2, "k", "other", "x", START + 10))
