@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -29,6 +30,22 @@ if os.fork() == 0:
     os.write(fifo, b"worker\\n")
     time.sleep(600)
 print("holding", flush=True)
+time.sleep(600)
+"""
+DAEMON = """
+import os, sys, time
+fifo = os.open(sys.argv[2], os.O_WRONLY)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        import torch
+        block = torch.empty(int(sys.argv[1]) << 20, dtype=torch.uint8, device="cuda")
+        block.fill_(1); torch.cuda.synchronize()
+        os.write(fifo, b"daemon\\n")
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+print("main waits", flush=True)
 time.sleep(600)
 """
 SEEN = """
@@ -118,6 +135,43 @@ def test_gpu_forked_loader_worker_killed(gpu_yard, tmp_path):
     assert gpu_yard.cancel(ref).body["status"] == "cancelled"
     assert not truth.held()
     assert used_mb() <= before + 256
+
+
+def test_gpu_daemonised_grandchild_killed(gpu_yard, tmp_path):
+    """R2, R43: a CUDA process that left its session and its parents goes with its job."""
+    before = used_mb()
+    truth = Truth(tmp_path / "truth")
+    command = [TORCH_PYTHON, "-c", DAEMON, "30000", str(truth.path)]
+    ref = gpu_yard.submit(command, gpu_count=1, grace_s=1)
+    until(lambda: truth.held() and b"daemon" in truth.data, 90)
+    assert used_mb() > before + 29_000
+    asked = time.monotonic()
+    assert gpu_yard.cancel(ref).body["status"] == "cancelled"
+    assert not truth.held()
+    assert used_mb() <= before + 256
+    print(f"30 GB of a daemonised grandchild back in {time.monotonic() - asked:.2f} s")
+
+
+def test_gpu_not_released_to_next_job_while_held(gpu_yard, tmp_path):
+    """R2: processes are gone, but something that is not ours keeps the memory: nobody gets it."""
+    first = hold(gpu_yard, 4000)
+    holding(gpu_yard, first)
+    stranger = subprocess.Popen(
+        [TORCH_PYTHON, "-c", HOLD, "3000"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert stranger.stdout.readline() == "holding\n"
+        second = hold(gpu_yard, 100)
+        gpu_yard.api("POST", f"/jobs/{first}/force-kill")
+        gpu_yard.wait(first, "cancelled", seconds=60)
+        until(lambda: why(gpu_yard, second) in ("gpus_held_elsewhere", "not_enough"), 30)
+        assert gpu_yard.status(second) == "pending"
+    finally:
+        stranger.kill()
+        stranger.wait()
+        stranger.stdout.close()
+    holding(gpu_yard, second)
+    gpu_yard.cancel(second)
 
 
 def test_a_gpu_used_by_somebody_else_is_left_alone(gpu_yard):
