@@ -1,4 +1,4 @@
-"""How long after a forced cancel the memory of a GPU is free, against what the driver itself needs.
+"""How long after a forced cancel GPU memory is free, against what the driver itself needs.
 
 Only where there is an NVIDIA GPU and a python3 with torch: `python benchmarks/gpu_cancel.py`.
 """
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 import pynvml
+
 from measurement import begin, median, quick
 from yard_under_test import Yard, until
 

@@ -152,7 +152,7 @@ def test_gpu_daemonised_grandchild_killed(gpu_yard, tmp_path):
     print(f"30 GB of a daemonised grandchild back in {time.monotonic() - asked:.2f} s")
 
 
-def test_gpu_not_released_to_next_job_while_held(gpu_yard, tmp_path):
+def test_gpu_not_released_to_next_job_while_held(gpu_yard):
     """R2: processes are gone, but something that is not ours keeps the memory: nobody gets it."""
     first = hold(gpu_yard, 4000)
     holding(gpu_yard, first)
