@@ -29,6 +29,7 @@ from runyard.domain.resources import Capacity, GpuGrant, Load, Request
 from runyard.domain.states import AttemptStatus, JobStatus, Move
 from runyard.stores.base_alerts import AlertReader, AlertTransaction
 from runyard.stores.base_metrics import MetricReader, MetricTransaction
+from runyard.stores.base_rules import RuleReader, RuleTransaction
 
 T = TypeVar("T")
 
@@ -131,7 +132,7 @@ class Lease:
     expires_at: float
 
 
-class Reader(AlertReader, MetricReader, Protocol):
+class Reader(AlertReader, MetricReader, RuleReader, Protocol):
     """Reads inside one snapshot."""
 
     # jobs
@@ -244,7 +245,7 @@ class Reader(AlertReader, MetricReader, Protocol):
         ...
 
 
-class Transaction(Reader, AlertTransaction, MetricTransaction, Protocol):
+class Transaction(Reader, AlertTransaction, MetricTransaction, RuleTransaction, Protocol):
     """Reads and writes inside one transaction."""
 
     # jobs

@@ -14,6 +14,7 @@ from runyard.stores.sql_metric_reads import MetricReads
 from runyard.stores.sql_metrics import MetricWrites
 from runyard.stores.sql_preparations import PreparationReads, PreparationWrites
 from runyard.stores.sql_queue import QueueReads, QueueWrites
+from runyard.stores.sql_rules import RuleReads, RuleWrites
 from runyard.stores.sql_shapes import ShapeReads
 
 
@@ -30,6 +31,7 @@ class SqlReader(
     LeaseReads,
     AlertReads,
     MetricReads,
+    RuleReads,
 ):
     """Reads inside one snapshot."""
 
@@ -44,6 +46,7 @@ class SqlTransaction(
     LeaseWrites,
     AlertWrites,
     MetricWrites,
+    RuleWrites,
     JobListReads,
 ):
     """Reads and writes inside one transaction."""

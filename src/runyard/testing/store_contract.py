@@ -14,6 +14,7 @@ from runyard.testing.store_contract_lists import ListContract
 from runyard.testing.store_contract_machines import MachineContract
 from runyard.testing.store_contract_metrics import MetricContract
 from runyard.testing.store_contract_queue import QueueContract
+from runyard.testing.store_contract_rules import RuleContract
 from runyard.testing.store_contract_writes import WriteContract
 
 
@@ -28,5 +29,6 @@ class StoreContract(
     LeaseContract,
     AlertContract,
     MetricContract,
+    RuleContract,
 ):
     """All of it."""
