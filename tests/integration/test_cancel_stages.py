@@ -175,6 +175,8 @@ def test_cancel_while_retrying(make_yard):
     answer = yard.cancel(ref, wait=0)
     assert (answer.status, answer.body["status"]) == (200, "cancelled")
     assert yard.job(ref)["reason"] == {"code": "user_cancelled", "params": {"by": "local"}}
+    receipt = cancelled(yard, ref, stage=None)
+    assert (receipt["proof"], receipt["processes_ended"]) == ("between_attempts", 0)
     assert len(yard.attempts(ref)) == 1
     assert yard.api("POST", f"/jobs/{ref}/cancel").body["status"] == "cancelled"
 

@@ -45,7 +45,9 @@ def print_receipt(job_id: str, receipt: dict[str, Any]) -> None:
 def summary(job_id: str, answer: dict[str, Any]) -> str:
     """One line about how a cancel went, with the proof where there is one."""
     if answer.get("status") != "cancelled":
-        return wording.say("cancel_unproven", job=job_id)
+        told = wording.say("cancel_unproven", job=job_id)
+        reason = wording.reason(answer.get("reason"))
+        return f"{told} ({reason})" if reason else told
     receipt = answer.get("receipt") or {}
     count = receipt.get("processes_ended")
     if count is None:

@@ -78,9 +78,9 @@ def requested(reason: Reason | None) -> tuple[Any, Any]:
 
 def say_stuck(tx: Transaction, attempt_id: str, stuck: Sequence[Mapping[str, Any]]) -> None:
     """Name what cannot be killed; until it is gone the job stays cancelling."""
-    attempt = tx.attempt(attempt_id)
-    if attempt is not None:
-        _say(tx, attempt.job_id, reasons.STUCK, {"processes": [dict(p) for p in stuck]})
+    unit = tx.attempt(attempt_id) or tx.preparation(attempt_id)
+    if unit is not None:
+        _say(tx, unit.job_id, reasons.STUCK, {"processes": [dict(p) for p in stuck]})
 
 
 def say_unreachable(tx: Transaction, job_id: int, node: str) -> None:

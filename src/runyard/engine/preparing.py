@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from runyard.domain import events, preparation, reasons, states
 from runyard.domain.events import Event
 from runyard.domain.job import Job
+from runyard.domain.monitoring.alert import OF_AN_END
 from runyard.domain.preparation import Preparation
 from runyard.domain.reasons import Reason
 from runyard.domain.states import AttemptStatus, JobStatus, Stage
-from runyard.engine import cancel_reasons, readiness, story
+from runyard.engine import alerting, cancel_reasons, readiness, story
 from runyard.engine.commands import PREPARED_BY, Commands, unit_of
 from runyard.engine.parts import Parts
 from runyard.engine.placing import fingerprint
@@ -237,6 +238,9 @@ def _cancelled(tx: Transaction, job: Job, end: End) -> list[Job]:
             completed_at=end.ended_at,
         )
     )
+    alerting.close_of_job_in(tx, job.id, OF_AN_END, end.ended_at, _ACTOR)
+    if job.spec.lease is not None:
+        tx.drop_lease(job.id)
     return readiness.settle_dependents(tx, job.id, end.ended_at)
 
 
@@ -253,6 +257,8 @@ def _fail(tx: Transaction, job: Job, reason: Reason, now: float) -> list[Job]:
             completed_at=now,
         )
     )
+    if job.spec.lease is not None:
+        tx.drop_lease(job.id)
     return readiness.settle_dependents(tx, job.id, now)
 
 

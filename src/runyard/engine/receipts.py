@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from runyard.domain import states
 from runyard.domain.job import Attempt, Job
 from runyard.domain.states import JobStatus
 from runyard.engine import cancel_reasons
 from runyard.executors.base import End
+from runyard.stores.base import Reader
 
 
 def of_attempt(attempt: Attempt, job: Job, end: End, now: float) -> dict[str, Any]:
@@ -38,8 +40,22 @@ def of_attempt(attempt: Attempt, job: Job, end: End, now: float) -> dict[str, An
     }
 
 
+def newest(reader: Reader, job: Job) -> dict[str, Any] | None:
+    """Of a job that goes on: of its last attempt that ended. Of one that has ended: of the attempt
+    or preparation that it ended with, else that it held nothing when somebody ended it."""
+    ended = [one for one in reader.attempts(job.id) if one.receipt is not None]
+    if job.status not in states.ENDED:
+        return dict(ended[-1].receipt or {}) if ended else None
+    if ended and ended[-1].ended_at == job.completed_at:
+        return dict(ended[-1].receipt or {})
+    prepared = [one for one in reader.preparations(job.id) if one.receipt is not None]
+    if prepared and (job.status is JobStatus.FAILED or prepared[-1].ended_at == job.completed_at):
+        return dict(prepared[-1].receipt or {})
+    return of_nothing(job)
+
+
 def of_nothing(job: Job) -> dict[str, Any]:
-    """Of a job that ended before it ever held anything."""
+    """Of a job that ended while it held nothing."""
     cancelled = job.status is JobStatus.CANCELLED
     by = job.reason.params.get("by") if job.reason else None
     if cancelled and by is None:
@@ -52,7 +68,7 @@ def of_nothing(job: Job) -> dict[str, Any]:
         "stage": None,
         "signals": [],
         "processes_ended": 0,
-        "proof": "never_started",
+        "proof": "between_attempts" if job.attempt_number else "never_started",
         "stuck": [],
         "gpus": [],
         "ports": [],

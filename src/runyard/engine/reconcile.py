@@ -14,6 +14,7 @@ from typing import Any
 from runyard.domain import events, reasons
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.alert import CANNOT_BE_KILLED, AlertLevel, NewAlert
+from runyard.domain.preparation import Preparation
 from runyard.domain.states import AttemptStatus, JobStatus
 from runyard.engine import alerting, cancel_reasons, story
 from runyard.engine.commands import Commands, unit_of
@@ -161,24 +162,27 @@ class Reconciler:
 
         def work(tx: Transaction) -> None:
             cancel_reasons.say_stuck(tx, attempt_id, processes)
-            attempt = tx.attempt(attempt_id)
-            if attempt is not None and attempt.status is not AttemptStatus.ENDED:
-                alerting.open_in(tx, _unkillable(attempt, processes), now, _ACTOR)
+            unit = tx.attempt(attempt_id) or tx.preparation(attempt_id)
+            if unit is not None and unit.status is not AttemptStatus.ENDED:
+                alerting.open_in(tx, _unkillable(unit, processes), now, _ACTOR)
 
         self._parts.store.write(work)
 
 
-def _unkillable(attempt: Attempt, processes: Sequence[Mapping[str, Any]]) -> NewAlert:
+def _unkillable(found: Attempt | Preparation, processes: Sequence[Mapping[str, Any]]) -> NewAlert:
     named = [dict(process) for process in processes]
-    gpus = [grant.index for grant in attempt.gpus]
+    params: dict[str, Any] = {"processes": named}
+    if isinstance(found, Attempt):
+        params |= {"gpus": [grant.index for grant in found.gpus], "ports": list(found.ports)}
+    unit = unit_of(found)
     return NewAlert(
-        key=f"{CANNOT_BE_KILLED}:{attempt.attempt_id}",
+        key=f"{CANNOT_BE_KILLED}:{unit.name}",
         level=AlertLevel.CRITICAL,
         code=CANNOT_BE_KILLED,
-        params={"processes": named, "gpus": gpus, "ports": list(attempt.ports)},
-        job_id=attempt.job_id,
-        attempt_id=attempt.attempt_id,
-        node_id=attempt.node_id,
+        params=params,
+        job_id=found.job_id,
+        attempt_id=unit.name,
+        node_id=unit.node_id,
         evidence={"processes": named},
     )
 

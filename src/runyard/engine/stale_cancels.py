@@ -91,13 +91,17 @@ class StaleCancels:
 
         def work(tx: Transaction) -> Alert | None:
             current = tx.job(job.id)
-            if current is None or current.status is not JobStatus.CANCELLING:
+            if current is None:
                 return None
             if swept is not None:
                 params = {"seconds": round(stale.seconds), "killed": killed, "living": holders}
                 event = Event(events.JOB_SWEPT, now, _ACTOR, unit.name, params)
                 tx.append_event(job.id, event)
-            return alerting.open_in(tx, alert, now, _ACTOR)
+            opened = alerting.open_in(tx, alert, now, _ACTOR)
+            if current.status is not JobStatus.CANCELLING:
+                # The sweep helped at once; that it was needed is still worth a record.
+                alerting.close_in(tx, alert.key, now, _ACTOR)
+            return opened
 
         opened = self._parts.store.write(work)
         if swept is not None:

@@ -101,18 +101,12 @@ class Yard:
             return reader.events(find(reader, ref).id, after=after, limit=limit)
 
     def receipt(self, ref: str) -> dict[str, Any]:
-        """Of the newest attempt that ended; of a job cancelled before starting, that it held
-        nothing. NotFound before the end."""
+        """Of the newest end; NotFound before the first one."""
         with self._parts.store.read() as reader:
             job = find(reader, ref)
-            ended = [a for a in reader.attempts(job.id) if a.receipt is not None]
-            if ended:
-                return dict(ended[-1].receipt or {})
-            prepared = [p for p in reader.preparations(job.id) if p.receipt is not None]
-            if prepared and job.status in states.ENDED:
-                return dict(prepared[-1].receipt or {})
-            if job.status in states.ENDED:
-                return receipts.of_nothing(job)
+            found = receipts.newest(reader, job)
+        if found is not None:
+            return found
         raise errors.NotFound(f"Job {job.ref} has no receipt yet: it has not ended.", job=job.ref)
 
     def explain(self, ref: str) -> dict[str, Any]:
@@ -152,8 +146,8 @@ class Yard:
     def log_path(
         self, ref: str, attempt: int | None = None, rank: int = 0, service: str = ""
     ) -> tuple[str, bool]:
-        """The log file of an attempt (the newest by default) or of one of its services, and whether
-        it can still grow."""
+        """The log file of an attempt (the newest by default) or of a service of it, and whether it
+        can still grow."""
         with self._parts.store.read() as reader:
             job = find(reader, ref)
             number = job.attempt_number if attempt is None else attempt

@@ -133,10 +133,6 @@ class NoLease(Conflict):
     code = "no_lease"
 
 
-class NoLease(Conflict):
-    code = "no_lease"
-
-
 class IdempotencyConflict(Conflict):
     code = "idempotency_conflict"
 
