@@ -13,6 +13,7 @@ from runyard.supervisor import protocol
 _BACKLOG = 64  # unsent pieces a sender remembers; older ones are dropped
 _TRIES = 6  # while nobody listens
 _QUEUE_PAUSE_S = 0.002
+_LONGEST_PAUSE_S = 0.1
 _SENT, _FULL, _NOBODY = "sent", "full", "nobody"
 _encode_json = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -42,6 +43,7 @@ class NewsSender:
     def flush(self, patience_s: float = 0.0) -> None:
         """Try again to send what could not be sent; wait this long for room in a full queue."""
         deadline = time.monotonic() + patience_s
+        pause = _QUEUE_PAUSE_S
         while self.unsent:
             outcome = self._try(self.unsent[0][1])
             if outcome is _SENT:
@@ -50,7 +52,8 @@ class NewsSender:
                 self.unsent = [(n - 1, data) for n, data in self.unsent if n > 1]
                 return
             elif (left := deadline - time.monotonic()) > 0:
-                time.sleep(min(left, _QUEUE_PAUSE_S))
+                time.sleep(min(left, pause))
+                pause = min(pause * 1.5, _LONGEST_PAUSE_S)
             else:
                 return
 

@@ -16,6 +16,7 @@ from runyard.supervisor.host import Host
 
 IDLE = b"idle"
 _NEWS_PATIENCE_S = 0.5
+_LAST_NEWS_PATIENCE_S = 30.0
 
 
 def serve(keeper: socket.socket, keeper_pid: int) -> NoReturn:
@@ -36,6 +37,8 @@ def serve(keeper: socket.socket, keeper_pid: int) -> NoReturn:
             keeper.send(IDLE)
         except OSError:
             break  # the keeper is gone
+    # Dismissed: nobody would tell what a server that is slow to read has not heard yet.
+    host.news.flush(_LAST_NEWS_PATIENCE_S)
     os._exit(0)
 
 
