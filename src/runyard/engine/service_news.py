@@ -22,6 +22,12 @@ _EVENTS = {
     "service_unhealthy": events.SERVICE_UNHEALTHY,
     "service_healthy": events.SERVICE_HEALTHY,
 }
+_WORDS = {
+    events.SERVICE_READY: "service is ready",
+    events.SERVICE_EXITED: "service ended",
+    events.SERVICE_UNHEALTHY: "service does not answer",
+    events.SERVICE_HEALTHY: "service answers again",
+}
 _PARAMS = ("restarts", "code", "signal", "restart_in_s", "said")
 
 
@@ -40,7 +46,7 @@ class ServiceNews:
             lambda tx: _record(tx, news, code, params, self._parts.clock()), durable=False
         )
         log = story.of(news.attempt_id.rpartition(".")[0], news.attempt_id)
-        log.log(_level(code, params), "{}: {}", code.replace("_", " "), params)
+        log.log(_level(code, params), "{}: {}", _WORDS[code], params)
         if alert is not None:
             alerting.tell(alert)
 

@@ -75,7 +75,8 @@ class Service:
 
     def launch(self, attempt: Attempt) -> Failure | None:
         """Identity, then go; why it cannot run, if so. OSError if it cannot be recorded."""
-        if self.restarts == 0 and not health.port_is_free(self.spec["port"]):
+        again = self.last_pid is not None
+        if not again and not health.port_is_free(self.spec["port"]):
             return {"code": "port_in_use", "port": self.spec["port"]}
         child = attempt.host.take_child()
         attempt.reached("service_forked")
@@ -88,7 +89,7 @@ class Service:
             **attempt.host.job_identity,
             "started_at": time.time(),
             "port": self.spec["port"],
-            "restarts": self.restarts,
+            "restarts": self.restarts + again,
         }
         try:
             attempt.journal.append("service", record)
@@ -103,6 +104,7 @@ class Service:
             os.waitpid(child.pid, 0)
             return {"code": "exec_failed", **failure}
         self.pid = self.last_pid = child.pid
+        self.restarts += again
         self._begin(time.monotonic())
         return None
 
@@ -159,7 +161,6 @@ class Service:
         delay = min(first * 2.0**self._in_a_row, _LONGEST_DELAY_S)
         self.put_off(delay)
         self._in_a_row += 1
-        self.restarts += 1
         return delay
 
     def put_off(self, delay_s: float) -> None:

@@ -181,3 +181,19 @@ def test_parameters_have_types(text, value):
     found = job("--param", f"p={text}", "--", "true")["params"]["p"]
     assert found == value
     assert type(found) is type(value)
+
+
+def test_services_come_on_top_of_the_file_s(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text("command: train\nservices: [{name: db, command: serve}]\n")
+    found = job("-f", str(path), "--service", "reward=python r.py --port {port} --x=1")
+    assert found["services"] == [
+        {"name": "db", "command": "serve"},
+        {"name": "reward", "command": "python r.py --port {port} --x=1"},
+    ]
+
+
+@pytest.mark.parametrize("word", ["reward", "=serve", "reward=", "reward= "])
+def test_a_service_without_name_or_command(word):
+    with pytest.raises(Complaint, match="NAME=COMMAND"):
+        job("--service", word, "--", "true")

@@ -124,3 +124,30 @@ def test_chinese_reads_chinese(monkeypatch):
     assert wording.status("running") == "运行中"
     assert "退出码 3" in wording.reason({"code": "exit_code", "params": {"code": 3}})
     assert "job-x" in wording.error("job_not_found", {"job": "job-x"}, "There is no job job-x.")
+
+
+SERVICE = {"service": "db", "exit_code": None, "signal": None, "line": ""}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("params", "shown"),
+    [
+        ({"code": "exited", "exit_code": 3}, "3"),
+        ({"code": "exited", "signal": 9}, "SIGKILL"),
+        ({"code": "not_ready", "ready_timeout_s": 90, "said": "HTTP 503"}, "HTTP 503"),
+        ({"code": "port_in_use", "port": 9000}, "9000"),
+        ({"code": "exec_failed", "path": "/x", "message": "no"}, "/x"),
+        ({"code": "restarts_used_up", "exit_code": 4}, "4"),
+        ({"code": "of a later release", "exit_code": 4}, "4"),
+        ({"code": "exited", "exit_code": 1, "line": "no such table"}, "no such table"),
+    ],
+)
+def test_how_a_service_failed(monkeypatch, language, params, shown):
+    monkeypatch.setenv("RUNYARD_LANG", language)
+    wording.language.cache_clear()
+    said = wording.reason({"code": "service_failed", "params": {**SERVICE, **params}})
+    assert "db" in said
+    assert shown in said
+    assert "?" not in said
+    assert "None" not in said

@@ -68,6 +68,7 @@ REASONS = {
 }
 
 ALERTS = {
+    "service_unhealthy": "service {service} does not answer any more: {said}",
     "cannot_be_killed": "cannot be killed: {processes}; what the job holds stays reserved",
     "cancel_stale": "still cancelling after {seconds}, asked by {by}; alive: {holders}",
     "gpu_memory_held": "memory is not back after the job's end: {gpus}",

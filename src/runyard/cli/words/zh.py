@@ -77,6 +77,7 @@ REASONS = {
 }
 
 ALERTS = {
+    "service_unhealthy": "服务 {service} 不再响应: {said}",
     "cannot_be_killed": "无法结束: {processes}; 任务占用的资源仍被保留",
     "cancel_stale": "已取消 {seconds} 仍未结束, 由 {by} 取消; 仍存活: {holders}",
     "gpu_memory_held": "任务结束后显存未释放: {gpus}",
