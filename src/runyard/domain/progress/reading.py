@@ -66,6 +66,7 @@ class Reader:
         self._guide = 0  # trust in whoever says how far it is
         self._stepper = 0  # trust in whoever counts steps
         self._named: dict[str, int] = {}  # trust in whoever gives each value
+        self._shown: dict[str, str] = {}  # the last values of bars
         self._step: int | None = None
         self._fraction: float | None = None
         self._lower = False
@@ -221,7 +222,19 @@ class Reader:
 
     def _believed(self, seen: Sighting) -> dict[str, float]:
         trust = TRUST[seen.family]
+        if seen.batch is not None and seen.family in (tqdm.FAMILY, lightning.FAMILY):
+            return self._changed(trust, seen.values)
         return {name: value for name, value in seen.values.items() if self._trust(name, trust)}
+
+    def _changed(self, trust: int, values: Mapping[str, float]) -> dict[str, float]:
+        """A bar goes on showing its last values while its counter runs."""
+        fresh = {
+            name: value
+            for name, value in values.items()
+            if self._trust(name, trust) and self._shown.get(name) != repr(value)
+        }
+        self._shown.update((name, repr(value)) for name, value in fresh.items())
+        return fresh
 
     def _trust(self, name: str, trust: int) -> bool:
         known = self._named.get(name, 0)
