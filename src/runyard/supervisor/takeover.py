@@ -57,6 +57,7 @@ class _Case:
         self.ended: set[int] = set()
         self.killed_at: float | None = None
         self.mapped: shared_memory.Mapped = {}
+        self._looked_at: set[int] = set()
         self.kill_group()
 
     def kill_group(self) -> bool:
@@ -67,6 +68,14 @@ class _Case:
         self.killed_at = self.killed_at or time.time()
         self.group.kill()
         return True
+
+    def remember_shared_memory(self, pid: int) -> None:
+        """Of a direct child and all below it; once for each, or a long chain of processes that
+        come up one by one would be read again for every link."""
+        if pid not in self._looked_at:
+            tree = {pid, *process_table.descendants(pid)} - self._looked_at
+            self._looked_at |= tree
+            self.mapped.update(shared_memory.mapped_by(tree))
 
     def is_main(self, pid: int) -> bool:
         job = self.job
@@ -144,8 +153,7 @@ class Takeovers:
         info = os.waitid(os.P_PID, pid, _PEEK)
         if info is None:
             for case in cases:
-                tree = (pid, *process_table.descendants(pid))
-                case.mapped.update(shared_memory.mapped_by(tree))
+                case.remember_shared_memory(pid)
                 case.killed_at = case.killed_at or time.time()
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
