@@ -50,6 +50,7 @@ class Settings:
     retry_delays: tuple[float, ...] = (60.0, 300.0, 900.0)
     grace_s: float = 40.0
     leftover_grace_s: float = 2.0
+    kill_timeout_s: float = 60.0  # then what cannot be killed is named
     stale_cancelling_s: float = 300.0  # then people are told, and what is left is swept again
     log_cap_mb: int = 256
     cgroups: str = "auto"  # which attempts get a control group: auto (those with limits), all, off
@@ -59,6 +60,7 @@ class Settings:
     max_preparations: int = 4
     cache_quota_gb: float = 0.0  # 0: no limit
     keep_days: float = 30.0
+    metrics_keep_days: float = 30.0  # of single points; what sums them up stays
     notify_retry_delays: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0)
     max_body_mb: float = 8.0
     on_shutdown: str = "stop"
@@ -95,10 +97,12 @@ _POSITIVE = (
     "resource_check_interval",
     "monitoring_interval",
     "reconcile_interval",
+    "kill_timeout_s",
     "stale_cancelling_s",
     "log_cap_mb",
     "max_preparations",
     "keep_days",
+    "metrics_keep_days",
     "max_body_mb",
 )
 

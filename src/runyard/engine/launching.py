@@ -84,6 +84,7 @@ class Launcher:
             make_dirs=(output_dir, places.checkpoint_dir),
             grace_s=spec.grace_s,
             leftover_grace_s=settings.leftover_grace_s,
+            kill_timeout_s=settings.kill_timeout_s,
             timeout_s=spec.timeout_s,
             log_cap_bytes=settings.log_cap_mb * 1024 * 1024,
             gpu_uuids=facts.gpu_uuids,

@@ -54,6 +54,7 @@ class PrefetchPlan:
             cwd=str(folder),
             grace_s=GRACE_S,
             leftover_grace_s=self._settings.leftover_grace_s,
+            kill_timeout_s=self._settings.kill_timeout_s,
         )
 
     def progress(self, job_ref: str, preparation_id: str) -> plan.Progress | None:

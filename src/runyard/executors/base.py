@@ -45,6 +45,7 @@ class Launch:
     make_dirs: tuple[str, ...] = ()  # made before the start if missing
     grace_s: float = 40.0
     leftover_grace_s: float = 2.0
+    kill_timeout_s: float = 60.0  # what lives so long after a kill is told as stuck
     timeout_s: float | None = None
     log_cap_bytes: int = 256 * 1024 * 1024
     gpu_uuids: tuple[str, ...] = ()

@@ -188,6 +188,7 @@ class LocalExecutor:
             "make_dirs": list(launch.make_dirs),
             "grace_s": launch.grace_s,
             "leftover_grace_s": launch.leftover_grace_s,
+            "kill_timeout_s": launch.kill_timeout_s,
             "timeout_s": launch.timeout_s,
             "log_cap_bytes": launch.log_cap_bytes,
             "nice": launch.nice,

@@ -95,7 +95,8 @@ def test_stuck_keeps_resources_reserved(make_yard, freezer):
     """R41: the port of a job that cannot be killed is not given to the next one, and `cancelled`
     is not said, until it is dead."""
     port = free_port()
-    server = make_yard("--port-range", f"{port}-{port}").start()
+    quick = {"RUNYARD_KILL_TIMEOUT_S": "1"}
+    server = make_yard("--port-range", f"{port}-{port}", env=quick).start()
     stuck = server.submit(["sleep", "600"], ports=1, grace_s=0.2)
     server.wait(stuck, "running")
     job = wait_for(lambda: server_journal(server, stuck).job, "its identity")
@@ -109,6 +110,13 @@ def test_stuck_keeps_resources_reserved(make_yard, freezer):
         lambda: server.job(waiting)["reason"],
     )
     assert server.status(stuck) == "cancelling"
+    [alert] = until(lambda: server.ask(f"/alerts?job={stuck}&status=open"), 30, "no alert")
+    assert (alert["code"], alert["level"]) == ("cannot_be_killed", "critical")
+    [holder] = alert["params"]["processes"]
+    assert holder["pid"] == job["pid"]
+    assert holder.keys() == {"pid", "name", "state", "where", "user"}
+    assert server.job(stuck)["reason"]["params"]["processes"] == [holder]
+    assert f"pid {holder['pid']}" in " ".join(server.cli("alerts").stdout.split())
     server.kill9()
     server.start()
     assert server.status(stuck) == "cancelling"
@@ -116,6 +124,9 @@ def test_stuck_keeps_resources_reserved(make_yard, freezer):
     freezer("freezer.state", "THAWED")
     server.wait(stuck, "cancelled")
     server.wait(waiting, "completed")
+    assert [one["pid"] for one in server.ask(f"/jobs/{stuck}/receipt")["stuck"]] == [job["pid"]]
+    [alert] = server.ask(f"/alerts?job={stuck}")
+    assert alert["status"] == "closed"
 
 
 def server_journal(server, ref):
