@@ -12,7 +12,7 @@ from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job, Priority
 from runyard.domain.preparation import Preparation
 from runyard.domain.states import AttemptStatus, JobStatus
-from runyard.engine import cancel_reasons, prefetch_plan, readiness, story
+from runyard.engine import cancel_reasons, prefetch_plan, readiness, story, unasked_stops
 from runyard.engine.actor import Actor
 from runyard.engine.parts import Parts
 from runyard.executors.base import Stop
@@ -110,6 +110,24 @@ class Commands:
             log.info(words, word, actor.name, done.stop.grace_s, stage)
             self.pass_on(done.unit, done.stop)
         return job, done is not None
+
+    def stop(self, ref: str, why: unasked_stops.Why, grace_s: float | None = None) -> bool:
+        """End what runs although no person asked; it fails or is retried. False when it does not
+        run, or is being stopped already."""
+        now = self._parts.clock()
+
+        def work(tx: Transaction) -> tuple[Attempt, Stop] | None:
+            return unasked_stops.ask(tx, find(tx, ref), why, grace_s, now)
+
+        asked = self._again_if_stale(work)
+        if asked is None:
+            return False
+        attempt, stop = asked
+        words = "stopping because of {} (by {}), grace {} s, then {}"
+        log = story.of(ref, attempt.attempt_id)
+        log.warning(words, why.cause, why.by, stop.grace_s, why.then)
+        self.pass_on(unit_of(attempt), stop)
+        return True
 
     def _again_if_stale(self, work: Callable[[Transaction], T]) -> T:
         """With several servers the job may move between our look and our write: look again."""

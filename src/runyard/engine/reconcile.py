@@ -15,7 +15,7 @@ from runyard.domain import events, reasons
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.alert import CANNOT_BE_KILLED, AlertLevel, NewAlert
 from runyard.domain.preparation import Preparation
-from runyard.domain.states import AttemptStatus, JobStatus
+from runyard.domain.states import AttemptStatus
 from runyard.engine import alerting, cancel_reasons, story
 from runyard.engine.commands import Commands, unit_of
 from runyard.engine.ending import Ender
@@ -27,6 +27,7 @@ from runyard.stores.base import Transaction
 # Between the commit of a placement and its hand-over an attempt is absent without being lost.
 _HAND_OVER_S = 10.0
 _ACTOR = "reconciler"
+_STOPS = (events.JOB_CANCELLING, events.JOB_FORCE_KILLED, events.JOB_STOPPING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Reconciler:
             log.warning("its supervisor has been silent since {}", seen.hung_since)
         if seen.stuck:
             self.stuck(attempt.attempt_id, seen.stuck)
-        if job.status is JobStatus.CANCELLING and seen.stop_seq < attempt.stop_seq:
+        if attempt.status is AttemptStatus.STOPPING and seen.stop_seq < attempt.stop_seq:
             log.info("repeating a stop request that did not arrive")
             self._commands.pass_on(unit_of(attempt), self._stop_of(attempt, job))
         if job.reason is not None and job.reason.code == reasons.NODE_UNREACHABLE:
@@ -129,12 +130,13 @@ class Reconciler:
                 stored.event
                 for stored in reader.events(job.id)
                 if stored.event.attempt_id == attempt.attempt_id
-                and stored.event.code in (events.JOB_CANCELLING, events.JOB_FORCE_KILLED)
+                and stored.event.code in _STOPS
             ]
         if not asked:
             return Stop(attempt.stop_seq, "user", job.spec.grace_s, "unknown", self._parts.clock())
         last = asked[-1]
-        grace = 0.0 if last.code == events.JOB_FORCE_KILLED else job.spec.grace_s
+        forced = last.code == events.JOB_FORCE_KILLED
+        grace = 0.0 if forced else float(last.params.get("grace_s", job.spec.grace_s))
         cause = str(last.params.get("cause", "user"))
         return Stop(attempt.stop_seq, cause, grace, last.actor, last.at)
 
