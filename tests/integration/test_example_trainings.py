@@ -69,6 +69,7 @@ def run(program: str, folder: Path, sleep: float = 0.02) -> Run:
             for line in lines:
                 points += reader.feed(line.decode("utf-8", "replace"), at)
         points += reader.feed(rest.decode("utf-8", "replace"), time.time())
+        points += reader.finish()
     assert process.returncode == 0
     record = json.loads(truth.read_text())
     steps = [(at, step) for at, step in record["steps"]]

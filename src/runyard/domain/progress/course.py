@@ -32,7 +32,6 @@ class Course:
         self._total_steps = hints.total_steps
         self._whole_bars = False  # bars run over all epochs, not over one
         self._named_by_bars = False
-        self._steps_per_epoch: float | None = None  # learned from a bar beside lines with epochs
         self._fit_batches: float | None = None
         self._fit_over = True  # no epoch of Keras runs
 
@@ -67,14 +66,7 @@ class Course:
         """The step of a line that names only its epoch."""
         if self._total_steps and self._epochs.total:
             return round(epochs_done / self._epochs.total * self._total_steps)
-        if self._steps_per_epoch is None:
-            return None
-        return round(epochs_done * self._steps_per_epoch)
-
-    def learn(self, epochs_done: float, step: int) -> None:
-        """The bar drawn right after such a line shows its step."""
-        if epochs_done > 0 and step > 0:
-            self._steps_per_epoch = step / epochs_done
+        return None
 
     def _place_fit(self, seen: Sighting) -> Place | None:
         """A bar of Keras below its `Epoch 3/10`; others are of evaluate and predict."""

@@ -74,7 +74,7 @@ class Reader:
         self._bar_seen = False
         self._phase = 0
         self._last: Point | None = None
-        self._held: tuple[Point, float] | None = None  # waits for its step, with its epoch
+        self._held: list[Point] = []  # waits for its step
 
     def feed(self, line: str, at: float) -> list[Point]:
         """The points that this line adds; most lines add none."""
@@ -89,11 +89,15 @@ class Reader:
         place = self._course.place(seen)
         if place is None:
             return []
-        if seen.epochs_done is not None and place.step is None and self._bar_seen:
-            return self._hold(self._added(seen, place, self._believed(seen), at), seen)
+        points = self._added(seen, place, self._believed(seen), at)
+        if seen.epochs_done is not None and self._bar_seen:
+            return self._hold(points)
         self._bar_seen = self._bar_seen or seen.family == tqdm.FAMILY
-        held = self._release(place)
-        return held + self._added(seen, place, self._believed(seen), at)
+        return self._release(place.step) + points
+
+    def finish(self) -> list[Point]:
+        """At the end of the log: what still waited."""
+        return self._release(None)
 
     def note_reported(self, point: Point) -> None:
         """The program tells this by itself, so its log is no longer asked for it."""
@@ -104,22 +108,15 @@ class Reader:
         for name in point.values:
             self._trust(name, REPORT)
 
-    def _hold(self, points: list[Point], seen: Sighting) -> list[Point]:
-        """A log of the Trainer names its epoch; its bar, drawn again at once, names the step."""
+    def _hold(self, points: list[Point]) -> list[Point]:
+        """A log of the Trainer names a rounded epoch; its bar, drawn again at once, the step."""
         before = self._release(None)
-        if points and seen.epochs_done is not None:
-            self._held = points[0], seen.epochs_done
-            return before
-        return before + points
+        self._held = points
+        return before
 
-    def _release(self, place: Place | None) -> list[Point]:
-        if self._held is None:
-            return []
-        (point, epoch), self._held = self._held, None
-        step = place.step if place is not None else None
-        if step is not None and place is not None and place.sure:
-            self._course.learn(epoch, step)
-        return [replace(point, step=step if step is not None else self._step)]
+    def _release(self, step: int | None) -> list[Point]:
+        held, self._held = self._held, []
+        return [replace(point, step=self._step if step is None else step) for point in held]
 
     def _evaluated(self, seen: Sighting, at: float) -> list[Point]:
         values = self._believed(seen)
@@ -129,10 +126,10 @@ class Reader:
         if step is None and seen.epochs_done is not None:
             step = self._course.step_at(seen.epochs_done)
         step = self._step if step is None else step
-        return [
-            *self._release(None),
-            Point(at, seen.family, step=step, values=values, phase=self._phase),
-        ]
+        point = Point(at, seen.family, step=step, values=values, phase=self._phase)
+        if seen.family == huggingface.FAMILY and seen.kind == "evaluation" and self._bar_seen:
+            return self._hold([point])
+        return [*self._release(None), point]
 
     def _added(
         self, seen: Sighting, place: Place, values: Mapping[str, float], at: float
@@ -148,7 +145,7 @@ class Reader:
             at,
             seen.family,
             step=step,
-            epoch=place.epoch if trust >= self._guide or fraction is not None else None,
+            epoch=place.epoch if self._may_name_epoch(seen, trust) else None,
             values=values,
             total_steps=place.total_steps if fraction is not None else None,
             total_epochs=place.total_epochs if fraction is not None else None,
@@ -163,6 +160,10 @@ class Reader:
             return []
         self._last = point
         return [point]
+
+    def _may_name_epoch(self, seen: Sighting, trust: int) -> bool:
+        """The Trainer's epoch is exact, though its bar guides."""
+        return trust >= self._guide or (seen.epochs_done is not None and self._guide < REPORT)
 
     def _is_repeated(self, point: Point) -> bool:
         """A bar is drawn again and again."""

@@ -91,3 +91,19 @@ def test_without_bars_the_head_gives_the_totals():
     points = [p for line in lines for p in reader.feed(line, 0.0)]
     assert len(points) == 1
     assert (points[0].step, points[0].fraction) == (100, 0.25)
+
+
+def test_an_epoch_rounded_to_two_places_still_finds_its_step():
+    lines = [
+        "  0%|          | 0/6250 [00:00<?, ?it/s]",
+        "{'loss': 2.0, 'learning_rate': 5e-05, 'epoch': 0.02}",
+        "  0%|          | 10/6250 [00:01<00:09, 4.42it/s]",
+        "{'loss': 1.5, 'learning_rate': 5e-05, 'epoch': 0.03}",
+        "  0%|          | 20/6250 [00:02<00:09, 4.42it/s]",
+        "{'loss': 1.2, 'learning_rate': 5e-05, 'epoch': 0.05}",
+    ]
+    reader = Reader()
+    points = [p for line in lines for p in reader.feed(line, 0.0)] + reader.finish()
+    losses = [(p.step, p.values["loss"]) for p in points if "loss" in p.values]
+    assert losses == [(10, 2.0), (20, 1.5), (20, 1.2)]
+    assert reader.finish() == []
