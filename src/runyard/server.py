@@ -33,6 +33,7 @@ from runyard.executors.local import LocalExecutor
 from runyard.probes.gpu import NvmlProbe
 from runyard.probes.gpu_locks import GpuLocks
 from runyard.probes.machine import PsutilProbe
+from runyard.probes.tensorboard import TensorBoardFiles
 from runyard.settings import Settings
 from runyard.stores.base import Store
 from runyard.stores.opening import open_store
@@ -117,6 +118,7 @@ def compose(settings: Settings, store: Store) -> Yard:
         clock=time.time,
         random=secrets.token_bytes,
         board=Board(settings.history_size),
+        event_files=TensorBoardFiles(),
     )
     return Yard(parts, process_table.tag)
 

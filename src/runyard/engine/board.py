@@ -162,12 +162,13 @@ class Board:
             subject = self._jobs.get(job_id)
             return subject.health if subject else UNKNOWN
 
-    def forget(self, job_id: int) -> None:
+    def forget(self, job_id: int, attempt: int | None = None) -> None:
         """Its newest attempt has ended; the history is in the store. What is still told of that
-        attempt afterwards goes to the listeners only."""
+        attempt afterwards goes to the listeners only. With `attempt`, a later one is kept."""
         with self._lock:
-            subject = self._jobs.pop(job_id, None)
-            if subject is not None:
+            subject = self._jobs.get(job_id)
+            if subject is not None and (attempt is None or subject.attempt <= attempt):
+                del self._jobs[job_id]
                 self._gone[job_id] = subject.attempt
                 while len(self._gone) > _REMEMBERED:
                     del self._gone[next(iter(self._gone))]

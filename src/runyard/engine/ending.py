@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runyard.domain import ending, events, retrying, states
@@ -13,7 +13,15 @@ from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.alert import OF_AN_END, SERVICE_UNHEALTHY
 from runyard.domain.reasons import Reason
 from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
-from runyard.engine import alerting, cancel_reasons, readiness, receipts, story
+from runyard.engine import (
+    alerting,
+    cancel_reasons,
+    read_marks,
+    readiness,
+    receipts,
+    story,
+    unasked_stops,
+)
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
 from runyard.engine.placing import Placer
@@ -83,6 +91,7 @@ class Ender:
             stop_cause=(end.receipt.get("stop") or {}).get("cause"),
             detail=end.detail,
         )
+        verdict = replace(verdict, reason=unasked_stops.told(job, verdict.reason))
         tx.update_attempt(
             attempt_id,
             _LIVE,
@@ -95,6 +104,7 @@ class Ender:
             ended_at=end.ended_at,
             receipt=receipts.of_attempt(attempt, job, end, now),
         )
+        read_marks.note_end(tx, attempt_id)
         tx.release_grants(attempt_id)
         if job.spec.services:
             alerting.close_of_job_in(tx, job.id, (SERVICE_UNHEALTHY,), now, _ACTOR)
@@ -137,6 +147,8 @@ class Ender:
     def _decide(
         self, tx: Transaction, job: Job, verdict: Verdict, end: End
     ) -> retrying.Retry | retrying.GiveUp:
+        if unasked_stops.is_final(job, verdict.reason):
+            return retrying.GiveUp(verdict.reason)
         return retrying.decide(
             verdict.end,
             end.cause,

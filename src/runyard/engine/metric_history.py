@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from runyard.domain import errors
 from runyard.domain.monitoring.series import Sample
-from runyard.engine import story
+from runyard.engine import read_marks, story
 from runyard.engine.commands import find
 from runyard.engine.loop import Loop
 from runyard.engine.parts import Parts
@@ -21,7 +21,6 @@ from runyard.stores.base import Transaction
 from runyard.stores.base_metrics import EVERYTHING, MetricRange, Series
 
 BATCH_S = 0.3
-READ_FLAG = "read:"  # before an attempt's id: how far its files were read
 _PER_TRANSACTION = 3000  # samples; more would keep other writers waiting
 _MOST_WAITING = 200_000  # samples in memory while the store cannot be written
 _FLUSH_PATIENCE_S = 2.0
@@ -42,7 +41,7 @@ class _Group:
         for node_id, samples in self.nodes.items():
             tx.insert_node_points(node_id, samples)
         for attempt_id, mark in self.marks.items():
-            tx.set_flag(READ_FLAG + attempt_id, mark)
+            read_marks.put(tx, attempt_id, mark)
 
 
 class MetricHistory:

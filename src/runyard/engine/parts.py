@@ -9,6 +9,7 @@ from runyard.engine.board import Board
 from runyard.engine.hub import Hub
 from runyard.engine.machine import Machine
 from runyard.executors.base import Executor
+from runyard.probes.base import EventFiles
 from runyard.settings import Settings
 from runyard.stores.base import Store
 
@@ -24,3 +25,4 @@ class Parts:
     clock: Callable[[], float]
     random: Callable[[int], bytes]
     board: Board = field(default_factory=Board)
+    event_files: EventFiles | None = None

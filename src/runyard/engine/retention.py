@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runyard.domain.states import AttemptStatus
 from runyard.engine import story
+from runyard.engine.metric_retention import MetricRetention
 from runyard.engine.parts import Parts
 from runyard.executors.base import Executor, Sight
 
@@ -16,6 +17,7 @@ _STRAY_S = 24 * 3600.0
 class Retention:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._metrics = MetricRetention(parts.store, parts.settings.metrics_keep_days)
 
     def sweep(self) -> int:
         """Remove what is past its time; returns how many attempt folders went."""
@@ -23,6 +25,7 @@ class Retention:
         store = self._parts.store
         store.write(lambda tx: tx.forget_idempotent(now - _IDEMPOTENT_S), durable=False)
         store.write(lambda tx: tx.prune_shapes(), durable=False)
+        self._metrics.sweep(now)
         before = now - self._parts.settings.keep_days * 86400
         removed = 0
         for name, executor in self._parts.executors.items():

@@ -17,8 +17,10 @@ from runyard.engine.ending import Ender
 from runyard.engine.gpu_return import GpuReturn
 from runyard.engine.launching import Launcher, Placed
 from runyard.engine.leases import Leases
+from runyard.engine.log_reading import LogReading
 from runyard.engine.loop import Loop
 from runyard.engine.machines import Machines
+from runyard.engine.metric_history import MetricHistory
 from runyard.engine.news import NewsDesk
 from runyard.engine.parts import Parts
 from runyard.engine.placing import Placer
@@ -67,6 +69,8 @@ class Runtime:
         self._reconciler = Reconciler(parts, self._ender, commands, self._news.ended)
         self.preparer = Preparer(parts, commands, self._prepared)
         self._retention = Retention(parts)
+        self.metric_history = MetricHistory(parts)
+        self.log_reading = LogReading(parts, self.metric_history)
         self._stale_cancels = StaleCancels(parts, commands)
         self.leases = Leases(parts, commands, self.wake)
         settings = parts.settings
@@ -110,6 +114,8 @@ class Runtime:
         parts.store.on_wake(self._woken)
         for loop in self._loops:
             loop.start()
+        self.metric_history.start()
+        self.log_reading.start()
         self.running = True
         return found
 
@@ -120,6 +126,8 @@ class Runtime:
         self.stop_dispatching()
         for loop in self._loops:
             loop.stop()
+        self.log_reading.stop()
+        self.metric_history.stop()
         self._gpu_return.stopping = True
         for executor in self._parts.executors.values():
             executor.close(keep=keep)

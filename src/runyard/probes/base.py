@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from runyard.domain.monitoring.series import Sample
 from runyard.domain.resources import Gpu, Load
 
 
@@ -46,3 +47,23 @@ class GpuProbe(Protocol):
         ...
 
     def used_mb(self, uuid: str) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EventReading:
+    samples: list[Sample]  # with the names as they were written
+    offset: int  # where to go on
+    more: bool  # there is more to read now
+
+
+class EventFiles(Protocol):
+    """Metrics that trainings write to files for other programs. Never raises: a file may be half
+    written, damaged, or gone."""
+
+    def find(self, folder: str, since: float) -> list[str]:
+        """Such files below a folder that were written since."""
+        ...
+
+    def read(self, path: str, offset: int, since: float, most: int) -> EventReading:
+        """About `most` bytes from `offset` on; events older than `since` are left out."""
+        ...
