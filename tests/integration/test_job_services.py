@@ -182,6 +182,7 @@ def test_a_service_that_fails_explains_itself(yard):
     told = yard.cli("explain", ref)
     assert "its service db ended with exit code 3" in told.stdout
     assert "no such table: rewards" in told.stdout
+    assert "Last lines of the log of service db:" in told.stdout
     assert yard.cli("logs", ref, "--service", "db").stdout == "no such table: rewards\n"
 
 
@@ -280,6 +281,7 @@ def test_logs_of_a_service_in_every_form(yard, truth):
         env_vars={"WORK_S": "600"},
     )
     [service] = await_ready(yard, ref)
+    assert yard.attempts(ref)[0]["services"] == [service]
     first = f"listening on {service['port']}"
     assert yard.logs(ref, service="my-reward", grep="listening") == [first]
     raw = yard.api("GET", f"/jobs/{ref}/logs?service=my-reward&raw=true")

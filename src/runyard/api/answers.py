@@ -8,7 +8,7 @@ from typing import Any
 from runyard.api.json_body import iso
 from runyard.domain import job_services, secrets
 from runyard.domain.events import StoredEvent
-from runyard.domain.job import Attempt, Job, JobSpec, Service
+from runyard.domain.job import Attempt, JobSpec, Service
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import Request
 from runyard.engine.views import JobView, QueueStatus, Wait
@@ -33,7 +33,7 @@ def job(view: JobView) -> dict[str, Any]:
         "eta": None,
         "health": _UNKNOWN_HEALTH,
         "diagnosis": dict(attempt.diagnosis) if attempt and attempt.diagnosis else None,
-        "attempt": _attempt(it, attempt, view.services) if attempt else None,
+        "attempt": _attempt(attempt, it.ref, view.services) if attempt else None,
         "submitted_at": iso(it.submitted_at),
         "queued_at": iso(it.queued_at),
         "scheduled_at": iso(it.scheduled_at),
@@ -140,12 +140,15 @@ def _wait(found: Wait | None) -> dict[str, Any] | None:
     }
 
 
-def _attempt(it: Job, found: Attempt, services: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    answer = attempt(found, it.ref)
-    return {**answer, "services": list(services)} if services else answer
+def _attempt(
+    found: Attempt, job_ref: str, services: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    return attempt(found, job_ref, services)
 
 
-def attempt(found: Attempt, job_ref: str) -> dict[str, Any]:
+def attempt(
+    found: Attempt, job_ref: str, services: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
     return {
         "attempt_id": found.attempt_id,
         "job_id": job_ref,
@@ -166,7 +169,7 @@ def attempt(found: Attempt, job_ref: str) -> dict[str, Any]:
             for gpu in found.gpus
         ],
         "ports": found.ports,
-        "services": list((found.receipt or {}).get("services", ())),
+        "services": list(services),
         "params": found.params,
         "plan": found.plan,
         "diagnosis": found.diagnosis,

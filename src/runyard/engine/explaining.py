@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from runyard.domain import states
+from runyard.domain import ending, states
 from runyard.domain.reasons import Reason
 from runyard.engine.views import JobView
 
@@ -25,6 +25,7 @@ def explain(view: JobView, log_path: str) -> dict[str, Any]:
         "command": job.spec.command,
         "wait": None,
         "end": None,
+        "log_of": failed_service(view) or None,
         "log_tail": [],
     }
     if wait is not None:
@@ -47,6 +48,14 @@ def explain(view: JobView, log_path: str) -> dict[str, Any]:
     if job.status in states.ENDED or job.status is states.JobStatus.RETRYING:
         answer["log_tail"] = _tail(log_path)
     return answer
+
+
+def failed_service(view: JobView) -> str:
+    """The service that the newest attempt failed with: its log tells why, not the job's own."""
+    if view.attempt is None or view.attempt.cause != ending.SERVICE_FAILED:
+        return ""
+    failure = (view.attempt.receipt or {}).get("service_failure") or {}
+    return str(failure.get("service") or "")
 
 
 def _reason(reason: Reason | None) -> dict[str, Any] | None:

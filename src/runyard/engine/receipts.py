@@ -34,6 +34,7 @@ def of_attempt(attempt: Attempt, job: Job, end: End, now: float) -> dict[str, An
         "shm_bytes": found.get("shm_bytes", 0),
         "temp_removed": found.get("temp_removed", False),
         "services": found.get("services", []),
+        **({"service_failure": failed} if (failed := found.get("service_failure")) else {}),
         "seconds": round(max(0.0, seconds or 0.0), 6),
         "ended_at": end.ended_at,
         "by": end.by,

@@ -14,7 +14,7 @@ from runyard.domain import errors, events, preparation, states
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Job, Priority, Submission
 from runyard.domain.states import AttemptStatus
-from runyard.engine import explaining, receipts, story
+from runyard.engine import explaining, receipts, service_states, story
 from runyard.engine.actor import Actor
 from runyard.engine.alerting import AlertDesk
 from runyard.engine.commands import Commands, find
@@ -96,6 +96,13 @@ class Yard:
         with self._parts.store.read() as reader:
             return reader.attempts(find(reader, ref).id)
 
+    def attempts_and_services(self, ref: str) -> list[tuple[Attempt, list[dict[str, Any]]]]:
+        """Each attempt with its services as they are now."""
+        with self._parts.store.read() as reader:
+            job = find(reader, ref)
+            found = reader.attempts(job.id)
+        return [(one, service_states.of_attempt(self._parts, job, one)) for one in found]
+
     def events(self, ref: str, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
         with self._parts.store.read() as reader:
             return reader.events(find(reader, ref).id, after=after, limit=limit)
@@ -112,7 +119,8 @@ class Yard:
     def explain(self, ref: str) -> dict[str, Any]:
         """Waiting: reason, place, blockers. Ended: reason, cause, the last lines of its log."""
         view = self._views.job(ref)
-        path, _ = self.log_path(ref) if view.attempt else ("", True)
+        service = explaining.failed_service(view)
+        path, _ = self.log_path(ref, service=service) if view.attempt else ("", True)
         return explaining.explain(view, path)
 
     def cancel(self, ref: str, actor: Actor, *, force: bool = False) -> Job:

@@ -10,7 +10,7 @@ import time
 import pytest
 from keeper_yard import HERE, Alive, wait_for
 
-from runyard.supervisor import liveness, reconcile, service_records
+from runyard.supervisor import liveness, namespace, reconcile, service_records
 
 
 def program(kind, *arguments):
@@ -499,3 +499,35 @@ def test_the_same_supervisor_takes_attempts_without_services_afterwards(scene):
     scene.end()
     for _ in range(6):
         assert scene.yard.wait_end(scene.yard.start(["/bin/sh", "-c", "exit 4"]))["code"] == 4
+
+
+@pytest.mark.skipif(bool(namespace.obstacle()), reason="no namespaces of one's own here")
+def test_services_of_a_job_in_namespaces_of_its_own(scene):
+    scene.start(program("train"), service(program("serve")), isolation="strict")
+    scene.await_story("main reached the service")
+    scene.yard.stop(scene.attempt_id)
+    end = scene.end()
+    assert (end["cause"], end["services"][0]["exit_code"]) == ("cancelled", 0)
+    assert scene.story()[-2:] == ["service asked to end", "service ends"]
+
+
+def test_services_of_a_job_with_a_terminal_write_to_their_log(scene):
+    scene.start(program("train", 0.1), service(program("serve")), tty=True)
+    assert scene.end()["code"] == 0
+    assert scene.log() == "service serves\n"
+
+
+def test_services_share_the_group_and_its_limits(scene):
+    scene.start(program("train", 0.3), service(program("serve")), cgroup=True, pids_limit=50)
+    end = scene.end()
+    assert (end["code"], end["cause"]) == (0, "exited")
+    if scene.yard.journal(scene.attempt_id).first("cgroup") is not None:
+        assert end["cgroup_removed"] is True
+
+
+def test_sigterm_to_a_waiting_supervisor_is_a_stop(scene):
+    scene.start(program("train"), service(program("mute"), ready_timeout_s=600))
+    wait_for(lambda: scene.all() and "loading" in scene.log(), "the service")
+    os.kill(scene.yard.supervisor_pid(scene.attempt_id), signal.SIGTERM)
+    end = scene.end()
+    assert (end["cause"], end["stop"]["cause"]) == ("cancelled_before_start", "supervisor_term")

@@ -21,8 +21,13 @@ router = APIRouter()
 )
 def attempts(request: Request, ref: asking.Ref) -> Response:
     """First attempt first."""
-    found = asking.yard(request).attempts(asking.job_ref(ref))
-    return Json([answers.attempt(one, one.attempt_id.rpartition(".")[0]) for one in found])
+    found = asking.yard(request).attempts_and_services(asking.job_ref(ref))
+    return Json(
+        [
+            answers.attempt(one, one.attempt_id.rpartition(".")[0], services)
+            for one, services in found
+        ]
+    )
 
 
 @router.get(

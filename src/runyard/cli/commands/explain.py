@@ -28,7 +28,9 @@ def run(args: argparse.Namespace) -> int:
     lines = told.get("log_tail") or []
     if lines:
         print()
-        print(tables.dim(wording.say("last_lines")))
+        service = told.get("log_of")
+        key = "last_lines_of_service" if service else "last_lines"
+        print(tables.dim(wording.say(key, service=service)))
         for line in lines:
             print("  " + formatting.clean(str(line)))
     return 0

@@ -214,6 +214,7 @@ MESSAGES = {
     "confirm_cancel": "End {count} jobs? [y/N]",
     "confirm_prune": "Forget {count} jobs with their logs? [y/N]",
     "nothing_done": "Nothing was done.",
+    "last_lines_of_service": "Last lines of the log of service {service}:",
     "last_lines": "Last lines of the log:",
     "queue_counts": "{running} of at most {limit} run, {waiting} wait",
     "no_gpus": "There are no GPUs.",

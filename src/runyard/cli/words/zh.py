@@ -223,6 +223,7 @@ MESSAGES = {
     "confirm_cancel": "结束 {count} 个任务? [y/N]",
     "confirm_prune": "删除 {count} 个任务及其日志? [y/N]",
     "nothing_done": "未做任何更改。",
+    "last_lines_of_service": "服务 {service} 日志的最后几行:",
     "last_lines": "日志最后几行:",
     "queue_counts": "运行 {running} 个 (上限 {limit}), 等待 {waiting} 个",
     "no_alerts": "没有需要注意的事。",
