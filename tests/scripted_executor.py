@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from runyard.executors.base import End, Launch, News, NewsKind, Sight, Sighting, Stop, Swept
+from runyard.executors.base import End, Launch, News, NewsKind, Sight, Sighting, Stop, Swept, Usage
 
 
 class ScriptedExecutor:
@@ -30,6 +30,7 @@ class ScriptedExecutor:
         self.refused: set[str] = set()
         self.sweeps: list[str] = []
         self.touched: dict[str, float] = {}
+        self.usages: dict[str, Usage] = {}
         self.service_states: dict[str, list[dict[str, Any]]] = {}
         self._lock = threading.Lock()
         self._sightings: dict[str, Sighting] = {}
@@ -93,6 +94,9 @@ class ScriptedExecutor:
             self.sweeps += attempt_ids
             seen = {one: self._sightings.get(one, Sighting(Sight.ABSENT)) for one in attempt_ids}
         return {one: Swept(len(found.stuck), found.stuck) for one, found in seen.items()}
+
+    def usage(self, attempt_ids: Sequence[str]) -> dict[str, Usage]:
+        return {one: self.usages[one] for one in attempt_ids if one in self.usages}
 
     def log_path(self, attempt_id: str, service: str = "") -> str:
         name = f"service-{service}.log" if service else "out.log"

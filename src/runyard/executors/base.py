@@ -139,6 +139,20 @@ class Swept:
     living: tuple[Mapping[str, Any], ...] = ()  # {pid, name, state, where, user}
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the processes of one attempt use. The counters (`cpu_s`, `read_bytes`, `write_bytes`)
+    grow, also over the end of single processes; only their differences mean anything."""
+
+    at: float  # when, by a clock that never jumps
+    cpu_s: float
+    rss_mb: float  # pages that processes share are counted for each
+    pids: tuple[int, ...]
+    pss_mb: float | None = None  # shared pages counted in parts; told now and then only
+    read_bytes: int | None = None  # from and to storage
+    write_bytes: int | None = None
+
+
 class Executor(Protocol):
     name: str
 
@@ -172,6 +186,11 @@ class Executor(Protocol):
     def sweep(self, attempt_ids: Sequence[str]) -> dict[str, Swept]:
         """Of attempts whose end was asked for long ago: find their processes by every proof there
         is, also under a living supervisor, and kill them. Those nobody asked to end are left."""
+        ...
+
+    def usage(self, attempt_ids: Sequence[str]) -> dict[str, Usage]:
+        """What those that live use now. Many at the cost of one; never called by two threads at
+        once. Attempts of which nothing can be told are left out."""
         ...
 
     def log_path(self, attempt_id: str, service: str = "") -> str:

@@ -31,7 +31,9 @@ from runyard.executors.base import (
     Sighting,
     Stop,
     Swept,
+    Usage,
 )
+from runyard.executors.process_usage import ProcessUsage
 from runyard.supervisor import journal, protocol, reconcile, service_records, stop_request
 from runyard.supervisor.keeper_client import KeeperClient, KeeperUnavailable
 
@@ -56,6 +58,7 @@ class LocalExecutor:
         self._listener: threading.Thread | None = None
         self._closing = threading.Event()
         self._connections = 0
+        self._usage = ProcessUsage(self._folder)
 
     # the port
 
@@ -133,6 +136,9 @@ class LocalExecutor:
             folders[folder]: Swept(killed, tuple(_process(found) for found in living))
             for folder, (killed, living) in reconcile.sweep_asked(folders).items()
         }
+
+    def usage(self, attempt_ids: Sequence[str]) -> dict[str, Usage]:
+        return self._usage.of(attempt_ids)
 
     def log_path(self, attempt_id: str, service: str = "") -> str:
         name = protocol.service_log(service) if service else protocol.LOG

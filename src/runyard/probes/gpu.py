@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from runyard.domain.resources import Gpu
-from runyard.probes import device_holders
+from runyard.probes import device_holders, gpu_readings
 from runyard.probes.base import GpuProcess
+from runyard.probes.gpu_readings import XidWatch
 from runyard.probes.gpu_topology import group_names
+from runyard.probes.readings import GpuReading
 
 # What a machine has changes only when a GPU fails or a driver is loaded.
 INVENTORY_S = 60.0
@@ -46,6 +48,7 @@ class NvmlProbe:
         self._lock = threading.Lock()
         self._devices: dict[str, _Device] = {}
         self._looked_at: float | None = None
+        self._xids: XidWatch | None = None
 
     def gpus(self) -> list[Gpu]:
         return [device.gpu for device in self._inventory().values()]
@@ -69,8 +72,34 @@ class NvmlProbe:
         device = self._inventory().get(uuid)
         return 0 if device is None else self._used_mb(device)
 
+    def readings(self) -> list[GpuReading]:
+        devices = self._inventory()
+        if not devices:
+            return []
+        if self._xids is None:
+            self._xids = XidWatch(self._library, self._ask)
+        xids = self._xids.newest({uuid: device.handle for uuid, device in devices.items()})
+        return [
+            gpu_readings.read(
+                self._library,
+                self._ask,
+                device.gpu,
+                device.handle,
+                self._used_mb(device),
+                xids.get(uuid),
+            )
+            for uuid, device in devices.items()
+        ]
+
+    def memory_by_process(self, uuid: str) -> dict[int, int]:
+        device = self._inventory().get(uuid)
+        return {} if device is None else self._named(device)
+
     def close(self) -> None:
         with self._lock:
+            if self._xids is not None:
+                self._xids.close()
+                self._xids = None
             if self._initialised:
                 self._ask(self._library.nvmlShutdown)
             self._initialised = False

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from runyard.domain.resources import Load
-from runyard.probes import cgroup
+from runyard.probes import cgroup, cpu_use
+from runyard.probes.cpu_use import CpuSample, percent
 
 WINDOW_S = 30.0
 # Shorter spans say more about the clock's ticks than about the machine.
@@ -23,14 +22,6 @@ SHORTEST_S = 1.0
 _MACHINE_ID_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
 _NETWORK = Path("/sys/class/net")
-
-
-@dataclass(frozen=True, slots=True)
-class CpuSample:
-    at: float
-    busy_s: float  # of all usable CPUs together
-    total_s: float
-    group_s: float | None  # used by our control group, when it has a quota
 
 
 class PsutilProbe:
@@ -59,7 +50,7 @@ class PsutilProbe:
         return _read(_BOOT_ID_FILE) or f"booted-{psutil.boot_time():.0f}"
 
     def cpu_milli(self) -> int:
-        usable = len(_usable_cpus()) * 1000
+        usable = len(cpu_use.usable_cpus()) * 1000
         quota = cgroup.cpu_quota_milli(self._groups)
         return usable if quota is None else min(usable, quota)
 
@@ -81,36 +72,21 @@ class PsutilProbe:
         oldest = samples[0]
         if newest.at - samples[-1].at >= SHORTEST_S:
             samples.append(newest)
-        span = newest.at - oldest.at
-        if span < SHORTEST_S:
+        if newest.at - oldest.at < SHORTEST_S:
             return 0.0
-        machine = _percent(newest.busy_s - oldest.busy_s, newest.total_s - oldest.total_s)
-        quota = cgroup.cpu_quota_milli(self._groups)
-        if quota is None or newest.group_s is None or oldest.group_s is None:
-            return machine
-        return max(machine, _percent(newest.group_s - oldest.group_s, span * quota / 1000))
+        return cpu_use.between(oldest, newest, self._groups)
 
     def _sample(self) -> CpuSample:
-        times = psutil.cpu_times(percpu=True)
-        usable = [times[cpu] for cpu in _usable_cpus() if cpu < len(times)] or times
-        total = sum(sum(cpu[:8]) for cpu in usable)  # guest time is part of user time already
-        idle = sum(cpu.idle + getattr(cpu, "iowait", 0.0) for cpu in usable)
-        return CpuSample(self._clock(), total - idle, total, cgroup.cpu_used_s(self._groups))
+        return cpu_use.sample(self._clock(), self._groups)
 
     def _memory_percent(self) -> float:
-        machine = float(psutil.virtual_memory().percent)
-        group = cgroup.memory_use(self._groups)
-        return machine if group is None else max(machine, _percent(group.used, group.limit))
+        return memory_percent(psutil.virtual_memory().percent, self._groups)
 
 
-def _usable_cpus() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
-def _percent(part: float, whole: float) -> float:
-    return min(100.0, max(0.0, 100.0 * part / whole)) if whole > 0 else 0.0
+def memory_percent(of_machine: float, groups: cgroup.CgroupPlaces) -> float:
+    """Of what may be used: of the machine's, or of the group's limit if that is nearer."""
+    group = cgroup.memory_use(groups)
+    return of_machine if group is None else max(of_machine, percent(group.used, group.limit))
 
 
 def _disk_percent(path: Path) -> float:
