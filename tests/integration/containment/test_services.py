@@ -51,6 +51,7 @@ class Scene:
     def start(self, main, *services, **fields):
         ports = {f"RUNYARD_PORT_{s['name'].upper()}": str(s["port"]) for s in services}
         env = {"STORY": self.path, "ALIVE": self.alive.path, **ports}
+        fields.setdefault("leftover_grace_s", 20.0)  # so that words are written on a busy machine
         self.attempt_id = self.yard.start(main, env=env, services=list(services), **fields)
         return self
 
@@ -165,7 +166,7 @@ def test_a_service_that_exits_before_it_is_ready_fails_the_attempt(scene, code):
 
 def test_a_failing_service_takes_the_others_with_it(scene):
     other = service(program("with_daemon"), "other")
-    scene.start(program("train"), other, service(program("crash", 3)))
+    scene.start(program("train"), other, service(program("crash", 3)), leftover_grace_s=0.3)
     assert scene.end()["cause"] == "service_failed"
 
 
