@@ -27,16 +27,19 @@ from runyard.engine.board import Board
 from runyard.engine.hub import Hub
 from runyard.engine.machine import Machine
 from runyard.engine.parts import Parts
+from runyard.engine.tallies import Tallies
 from runyard.engine.yard import Yard
 from runyard.executors.base import Executor
 from runyard.executors.local import LocalExecutor
 from runyard.probes.gpu import NvmlProbe
 from runyard.probes.gpu_locks import GpuLocks
 from runyard.probes.machine import PsutilProbe
+from runyard.probes.node_meter import PsutilMeter
 from runyard.probes.tensorboard import TensorBoardFiles
 from runyard.settings import Settings
 from runyard.stores.base import Store
 from runyard.stores.opening import open_store
+from runyard.stores.timed import timed
 from runyard.supervisor import process_table
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -99,10 +102,13 @@ def compose(settings: Settings, store: Store) -> Yard:
     settings = replace(settings, node_name=settings.node_name or socket.gethostname())
     server_id = _server_id(settings.data_dir)
     locks = GpuLocks(settings.gpu_lock_dir, server_id)
+    gpus = NvmlProbe(settings.gpus)
+    tallies = Tallies()
+    store = timed(store, tallies.write_s.add)
     machine = Machine(
         settings,
         PsutilProbe(settings.data_dir),
-        NvmlProbe(settings.gpus),
+        gpus,
         locked_elsewhere=locks.held_elsewhere,
         tag_of=process_table.tag,
         live_tags=lambda: _live_tags(store),
@@ -119,6 +125,9 @@ def compose(settings: Settings, store: Store) -> Yard:
         random=secrets.token_bytes,
         board=Board(settings.history_size),
         event_files=TensorBoardFiles(),
+        node_meter=PsutilMeter(settings.data_dir),
+        gpu_meter=gpus,
+        tallies=tallies,
     )
     return Yard(parts, process_table.tag)
 

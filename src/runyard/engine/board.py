@@ -15,6 +15,7 @@ from typing import Any
 from runyard.domain.monitoring.series import Sample, Window
 from runyard.domain.progress.estimate import Eta
 from runyard.engine import story
+from runyard.engine.watchers import Watchers
 
 _LOOKS_FOR_S = 15.0
 _REMEMBERED = 10_000
@@ -91,6 +92,7 @@ class Board:
         self._jobs: dict[int, _Subject] = {}
         self._nodes: dict[str, _Subject] = {}
         self._gone: dict[int, int] = {}  # job -> its last attempt, when it was forgotten
+        self.watchers = Watchers()  # who looks at what, as far as they tell
         self._watchers = 0
         self._looked_at = float("-inf")
         self._hear_samples: list[HearSamples] = []
@@ -195,7 +197,10 @@ class Board:
         self._looked_at = time.monotonic()
 
     def is_watched(self) -> bool:
-        return self._watchers > 0 or time.monotonic() - self._looked_at < _LOOKS_FOR_S
+        """Whether somebody looks at anything."""
+        if self._watchers > 0 or time.monotonic() - self._looked_at < _LOOKS_FOR_S:
+            return True
+        return self.watchers.anybody()
 
     # machines
 

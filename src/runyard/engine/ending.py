@@ -25,6 +25,7 @@ from runyard.engine import (
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
 from runyard.engine.placing import Placer
+from runyard.engine.tallies import Tallies
 from runyard.executors.base import End
 from runyard.stores.base import Transaction
 
@@ -41,6 +42,7 @@ class Recorded:
     to: JobStatus
     end: End
     cancelled: Sequence[Job]  # what depended on it and can no longer run
+    verdict: AttemptEnd
 
 
 class Ender:
@@ -68,6 +70,8 @@ class Ender:
             return self._placer.place(tx, now), recorded
 
         placed, recorded = self._parts.store.write(work, exclusive=self._parts.store.shared)
+        for done in recorded:
+            _count(self._parts.tallies, done)
         # The scheduling loop must know when a delay is over; other servers what is free.
         delayed = any(done.to is JobStatus.RETRYING for done in recorded)
         if self._parts.store.shared or delayed or self._placer.unfinished:
@@ -115,7 +119,7 @@ class Ender:
         to = self._move(tx, job, attempt, end, verdict, now)
         ended = to in states.ENDED
         cancelled = readiness.settle_dependents(tx, job.id, now) if ended else []
-        return Recorded(job, attempt, to, end, cancelled)
+        return Recorded(job, attempt, to, end, cancelled, verdict.end)
 
     def _move(
         self, tx: Transaction, job: Job, attempt: Attempt, end: End, verdict: Verdict, now: float
@@ -280,6 +284,15 @@ def _run(tx: Transaction, job: Job, attempt: Attempt, at: float) -> None:
 def _event(code: str, attempt: Attempt, end: End, **params: object) -> Event:
     told = {"exit_code": end.code, "signal": end.signal, "cause": end.cause, **params}
     return Event(code, end.ended_at, _ACTOR, attempt.attempt_id, told)
+
+
+def _count(tallies: Tallies, done: Recorded) -> None:
+    tallies.ends.add(done.verdict.value)
+    if done.to is JobStatus.RETRYING:
+        tallies.retries.add()
+    asked = (done.end.receipt.get("stop") or {}).get("requested_at")
+    if done.to is JobStatus.CANCELLED and asked:
+        tallies.cancel_s.add(max(0.0, done.end.ended_at - asked))
 
 
 _WORDS = {

@@ -38,6 +38,7 @@ class Launcher:
         """Hand the attempt to its executor."""
         log = story.of(placed.job.ref, placed.attempt.attempt_id)
         self._before(placed.attempt)
+        self._count(placed)
         try:
             self._parts.executors[placed.attempt.executor].start(self._plan(placed))
         except (ExecutorUnavailable, OSError) as error:
@@ -45,6 +46,12 @@ class Launcher:
             self._failed(placed)
             return
         log.debug("handed to the {} executor: {}", placed.attempt.executor, placed.job.spec.name)
+
+    def _count(self, placed: Placed) -> None:
+        job, tallies = placed.job, self._parts.tallies
+        since = max(job.queued_at, job.not_before or 0.0)
+        tallies.starts.add(placed.attempt.executor)
+        tallies.wait_s.add(max(0.0, self._parts.clock() - since))
 
     def _plan(self, placed: Placed) -> Launch:
         job, attempt, settings = placed.job, placed.attempt, self._parts.settings

@@ -49,6 +49,10 @@ class Placer:
 
         `fresh` are jobs this very transaction has stored: they need not be read again.
         """
+        with self._parts.tallies.pass_s.timed():
+            return self._place(tx, now, fresh)
+
+    def _place(self, tx: Transaction, now: float, fresh: Sequence[Job]) -> list[Placed]:
         shapes = tx.waiting_shapes()
         if not shapes:
             self.full = False
