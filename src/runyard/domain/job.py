@@ -70,6 +70,16 @@ class LeaseTerms:
 
 
 @dataclass(frozen=True, slots=True)
+class NotifyTarget:
+    """Where somebody wants to be told, and of what; its address is often a secret itself."""
+
+    type: Literal["webhook", "apprise", "feishu"]
+    url: str = field(repr=False)
+    secret: str | None = field(default=None, repr=False)
+    events: tuple[str, ...] = ("completed", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
 class JobSpec:
     """What a person asked for, validated, defaults filled in. Never changes after submit
     (priority, which can be changed, is kept on the job)."""
@@ -98,6 +108,7 @@ class JobSpec:
     service_urls: Mapping[str, str] = field(default_factory=dict)  # run by the client, not by us
     lease: LeaseTerms | None = None
     prefetch: tuple[str, ...] = ()  # addresses that must be here before it starts
+    notify: tuple[NotifyTarget, ...] = ()
     memory_asked: bool = False  # a person wrote memory_gb: it may be enforced
     tty: bool = False
     isolation: Literal["none", "strict"] = "none"

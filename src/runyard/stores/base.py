@@ -27,9 +27,8 @@ from runyard.domain.preparation import Preparation
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import Capacity, GpuGrant, Load, Request
 from runyard.domain.states import AttemptStatus, JobStatus, Move
-from runyard.stores.base_alerts import AlertReader, AlertTransaction
-from runyard.stores.base_metrics import MetricReader, MetricTransaction
-from runyard.stores.base_rules import RuleReader, RuleTransaction
+from runyard.stores.base_notifications import Happened
+from runyard.stores.base_watching import WatchReader, WatchTransaction
 
 T = TypeVar("T")
 
@@ -132,7 +131,7 @@ class Lease:
     expires_at: float
 
 
-class Reader(AlertReader, MetricReader, RuleReader, Protocol):
+class Reader(WatchReader, Protocol):
     """Reads inside one snapshot."""
 
     # jobs
@@ -245,7 +244,7 @@ class Reader(AlertReader, MetricReader, RuleReader, Protocol):
         ...
 
 
-class Transaction(Reader, AlertTransaction, MetricTransaction, RuleTransaction, Protocol):
+class Transaction(Reader, WatchTransaction, Protocol):
     """Reads and writes inside one transaction."""
 
     # jobs
@@ -368,6 +367,11 @@ class Store(Protocol):
         ...
 
     def read(self) -> AbstractContextManager[Reader]: ...
+    def before_commit(self, hook: Callable[[Transaction, Happened], None]) -> None:
+        """`hook` is called at the end of the work of every transaction that ended a job or opened
+        an alert; what it writes is committed with them."""
+        ...
+
     def subscribe(self, hear: Callable[[Sequence[StoredEvent]], None]) -> None:
         """`hear` is called after each commit that appended events, by whichever server, from a
         thread of the store: it must be quick and must not write."""

@@ -16,6 +16,7 @@ from runyard.domain import errors
 from runyard.domain.events import StoredEvent
 from runyard.stores import postgres_errors, postgres_schema
 from runyard.stores.base import Reader, Transaction
+from runyard.stores.base_notifications import Happened
 from runyard.stores.postgres_connection import (
     EXCLUSIVE_LOCK,
     LOCKS,
@@ -47,6 +48,7 @@ class PostgresStore:
         self._shape_cache = ShapeCache()
         self._name = secrets.token_hex(8)
         self._clock = DatabaseClock()
+        self._hooks: list[Callable[[Transaction, Happened], None]] = []
         try:
             postgres_schema.bring_up_to_date(url, create)
             self._connections = Connections(url)
@@ -86,6 +88,7 @@ class PostgresStore:
             tx = SqlTransaction(PostgresDriver(connection), self._statements, self._shape_cache)
             try:
                 value = work(tx)
+                tx.finish(self._hooks)
                 tx.flush_events()
             except psycopg.OperationalError as error:
                 if connection.broken:
@@ -113,6 +116,9 @@ class PostgresStore:
                 yield SqlReader(PostgresDriver(connection), self._statements, self._shape_cache)
         except psycopg.Error as error:
             raise postgres_errors.domain_error(error) from error
+
+    def before_commit(self, hook: Callable[[Transaction, Happened], None]) -> None:
+        self._hooks.append(hook)
 
     def subscribe(self, hear: Callable[[Sequence[StoredEvent]], None]) -> None:
         self._listener.hearers.append(hear)

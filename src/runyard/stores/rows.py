@@ -14,6 +14,7 @@ from runyard.domain.job import (
     JobType,
     LeaseTerms,
     NewJob,
+    NotifyTarget,
     Priority,
     Service,
 )
@@ -65,6 +66,8 @@ def _spec_rest(spec: JobSpec) -> dict[str, Any]:
         rest["lease"] = asdict(spec.lease)
     if spec.prefetch:
         rest["prefetch"] = spec.prefetch
+    if spec.notify:
+        rest["notify"] = [asdict(target) for target in spec.notify]
     if spec.memory_asked:
         rest["memory_asked"] = True
     if spec.tty:
@@ -164,6 +167,7 @@ def spec_from(row: Any) -> JobSpec:
         service_urls=rest.get("service_urls", {}),
         lease=None if lease is None else LeaseTerms(**lease),
         prefetch=tuple(rest.get("prefetch", ())),
+        notify=tuple(_notify_target_from(kept) for kept in rest.get("notify", ())),
         memory_asked=rest.get("memory_asked", False),
         tty=rest.get("tty", False),
         isolation=rest.get("isolation", "none"),
@@ -176,6 +180,10 @@ def spec_from(row: Any) -> JobSpec:
 def _service_from(kept: dict[str, Any]) -> Service:
     command = kept["command"]
     return Service(**{**kept, "command": command if isinstance(command, str) else tuple(command)})
+
+
+def _notify_target_from(kept: dict[str, Any]) -> NotifyTarget:
+    return NotifyTarget(**{**kept, "events": tuple(kept["events"])})
 
 
 def job_from(row: Any) -> Job:

@@ -8,6 +8,8 @@ from threading import Lock
 from typing import Any, Protocol
 
 from runyard.domain.events import StoredEvent
+from runyard.domain.monitoring.alert import Alert
+from runyard.stores.base_notifications import EndedJob, Happened
 from runyard.stores.prepared import Parameters, Prepared, PreparedStatements, Statement
 
 _SIZES = (1, 8, 64, 512)
@@ -76,6 +78,15 @@ class Session:
         self._new_shapes: dict[str, int] = {}
         self._pending_events: list[StoredEvent] = []
         self.told: list[StoredEvent] = []  # events of this transaction, for after the commit
+        self._ended: list[EndedJob] = []
+        self._opened: list[Alert] = []
+
+    def finish(self, hooks: Sequence[Callable[[Any, Happened], None]]) -> None:
+        """The work is done; what belongs into the same transaction comes now."""
+        if hooks and (self._ended or self._opened):
+            happened = Happened(tuple(self._ended), tuple(self._opened))
+            for hook in hooks:
+                hook(self, happened)
 
     def committed(self) -> None:
         if self._new_shapes:

@@ -12,6 +12,7 @@ from runyard.stores.sql_leases import LeaseReads, LeaseWrites
 from runyard.stores.sql_machines import MachineReads, MachineWrites
 from runyard.stores.sql_metric_reads import MetricReads
 from runyard.stores.sql_metrics import MetricWrites
+from runyard.stores.sql_notifications import NotificationReads, NotificationWrites
 from runyard.stores.sql_preparations import PreparationReads, PreparationWrites
 from runyard.stores.sql_queue import QueueReads, QueueWrites
 from runyard.stores.sql_rules import RuleReads, RuleWrites
@@ -32,6 +33,7 @@ class SqlReader(
     AlertReads,
     MetricReads,
     RuleReads,
+    NotificationReads,
 ):
     """Reads inside one snapshot."""
 
@@ -47,6 +49,7 @@ class SqlTransaction(
     AlertWrites,
     MetricWrites,
     RuleWrites,
+    NotificationWrites,
     JobListReads,
 ):
     """Reads and writes inside one transaction."""

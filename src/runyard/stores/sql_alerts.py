@@ -81,7 +81,9 @@ class AlertWrites(AlertReads):
         known = self.alert_by_key(found.key)
         if known is not None and self._found_again(known, found, at):
             return self._kept(known.id)
-        return self._kept(self._insert(_INSERT, **_columns_of(found, at)))
+        opened = self._kept(self._insert(_INSERT, **_columns_of(found, at)))
+        self._opened.append(opened)
+        return opened
 
     def _found_again(self, known: Alert, found: NewAlert, at: float) -> bool:
         """False if somebody closed it meanwhile."""

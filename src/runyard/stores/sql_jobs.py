@@ -21,8 +21,9 @@ from sqlalchemy import (
 from runyard.domain import errors
 from runyard.domain.events import JOB_SUBMITTED, Event
 from runyard.domain.job import Dependency, Job, NewJob, Priority
-from runyard.domain.states import JobStatus, Move
+from runyard.domain.states import ENDED, JobStatus, Move
 from runyard.stores import rows
+from runyard.stores.base_notifications import EndedJob
 from runyard.stores.column_types import to_the_microsecond
 from runyard.stores.prepared import Statement
 from runyard.stores.session import Session
@@ -83,14 +84,18 @@ def some_jobs_by_id(count: int) -> Statement:
 
 
 @cache
-def _guarded_update(columns: frozenset[str], expect: frozenset[JobStatus]) -> Statement:
+def _guarded_update(
+    columns: frozenset[str], expect: frozenset[JobStatus], ends: bool = False
+) -> Statement:
     words: list[ColumnElement[str]] = [
         literal_column(f"'{status.value}'") for status in sorted(expect)
     ]
     guarded = update(training_jobs).where(_jobs.id == bindparam("the_id"), _jobs.status.in_(words))
     if not columns:  # only the guard and an event
         guarded = guarded.values(status=_jobs.status)
-    return Statement(guarded.returning(_jobs.uuid), sorted(columns))
+    # What an end has to tell is in the rest of the spec.
+    wanted = (_jobs.uuid, _jobs.spec) if ends else (_jobs.uuid,)
+    return Statement(guarded.returning(*wanted), sorted(columns))
 
 
 class JobReads(Session):
@@ -166,7 +171,10 @@ class JobWrites(JobReads, EventWrites, ShapeWrites):
         if unknown:
             raise TypeError(f"a move cannot change {', '.join(sorted(unknown))}")
         changes = {**move.changes, "status": move.to, "reason": move.reason}
-        self._change(move.job_id, move.expect, changes, move.event)
+        ends = move.to in ENDED
+        changed = self._change(move.job_id, move.expect, changes, move.event, ends=ends)
+        if ends:
+            self._ended.append(EndedJob(move.job_id, bool(changed.spec.get("notify"))))
 
     def update_job(
         self,
@@ -196,16 +204,20 @@ class JobWrites(JobReads, EventWrites, ShapeWrites):
         expect: frozenset[JobStatus],
         changes: Mapping[str, Any],
         event: Event | None,
-    ) -> None:
+        *,
+        ends: bool = False,
+    ) -> Any:
+        """The row's uuid, and of an end its spec."""
         columns = _columns_of(changes)
         if not expect:
             raise errors.StaleWrite(job=job_id)
-        statement = _guarded_update(frozenset(columns), expect)
+        statement = _guarded_update(frozenset(columns), expect, ends)
         changed = self._row(statement, the_id=job_id, **columns)
         if changed is None:
             raise errors.StaleWrite(job=job_id)
         if event is not None:
             self._tell(job_id, cast(str, changed.uuid), event)
+        return changed
 
 
 def _columns_of(changes: Mapping[str, Any]) -> dict[str, Any]:

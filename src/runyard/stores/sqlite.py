@@ -18,6 +18,7 @@ from runyard.domain import errors
 from runyard.domain.events import StoredEvent
 from runyard.stores import schema, sqlite_errors
 from runyard.stores.base import Reader, Transaction
+from runyard.stores.base_notifications import Happened
 from runyard.stores.prepared import PreparedStatements
 from runyard.stores.session import ShapeCache
 from runyard.stores.sql import SqlReader
@@ -77,6 +78,9 @@ class SqliteStore:
             raise sqlite_errors.domain_error(error, self._path) from error
         finally:
             self._readers.give_back(connection)
+
+    def before_commit(self, hook: Callable[[Transaction, Happened], None]) -> None:
+        self._writer.hooks.append(hook)
 
     def subscribe(self, hear: Callable[[Sequence[StoredEvent]], None]) -> None:
         self._hearers.append(hear)

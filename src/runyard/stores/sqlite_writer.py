@@ -19,6 +19,7 @@ from typing import Any
 from runyard.domain import errors
 from runyard.domain.events import StoredEvent
 from runyard.stores import sqlite_errors
+from runyard.stores.base_notifications import Happened
 from runyard.stores.prepared import PreparedStatements
 from runyard.stores.session import ShapeCache
 from runyard.stores.sql import SqlTransaction
@@ -57,6 +58,7 @@ class Writer:
         self._statements = statements
         self._shape_cache = shape_cache
         self._hear = hear
+        self.hooks: list[Callable[[Any, Happened], None]] = []  # called before each commit
         self._queue: SimpleQueue[Request | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._turn = threading.Lock()
@@ -215,6 +217,7 @@ class Writer:
         tx = SqlTransaction(driver, self._statements, self._shape_cache)
         try:
             value = request.work(tx)
+            tx.finish(self.hooks)
             tx.flush_events()
         except BaseException as error:
             return _Outcome(request, tx, error=error)

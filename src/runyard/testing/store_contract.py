@@ -13,6 +13,7 @@ from runyard.testing.store_contract_leases import LeaseContract
 from runyard.testing.store_contract_lists import ListContract
 from runyard.testing.store_contract_machines import MachineContract
 from runyard.testing.store_contract_metrics import MetricContract
+from runyard.testing.store_contract_notifications import NotificationContract
 from runyard.testing.store_contract_queue import QueueContract
 from runyard.testing.store_contract_rules import RuleContract
 from runyard.testing.store_contract_writes import WriteContract
@@ -30,5 +31,6 @@ class StoreContract(
     AlertContract,
     MetricContract,
     RuleContract,
+    NotificationContract,
 ):
     """All of it."""
