@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-import pynvml
+import pynvml  # type: ignore[import-untyped]
 
 from measurement import begin, median, quick
 from yard_under_test import Yard, until

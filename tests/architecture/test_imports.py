@@ -16,11 +16,18 @@ PORTS = ("stores", "executors", "probes")
 # Parts of an adapter folder that are no adapter: the port, and readers of its files.
 SHARED = {
     "runyard.stores.base",
+    "runyard.stores.base_alerts",
+    "runyard.stores.base_metrics",
+    "runyard.stores.base_notifications",
+    "runyard.stores.base_rules",
+    "runyard.stores.base_watching",
     "runyard.executors.base",
     "runyard.probes.base",
+    "runyard.probes.readings",
     "runyard.executors.log_file",
     "runyard.executors.log_search",
     "runyard.executors.log_spans",
+    "runyard.executors.log_tail",
 }
 HEAVY = {
     "alembic",

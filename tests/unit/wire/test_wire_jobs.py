@@ -269,8 +269,19 @@ def test_a_service_that_the_client_runs_is_named_by_its_address():
 
 @pytest.mark.parametrize(
     "url",
-    ["127.0.0.1:80", "http://h", "ftp://h:1", "http://h:0", "http://h:65536", "http://a@h:1"]
-    + ["http://h:1/path", "http://h h:1", "http://h:1\n", "http://-:1", "http://[x]:1"],
+    [
+        "127.0.0.1:80",
+        "http://h",
+        "ftp://h:1",
+        "http://h:0",
+        "http://h:65536",
+        "http://a@h:1",
+        "http://h:1/path",
+        "http://h h:1",
+        "http://h:1\n",
+        "http://-:1",
+        "http://[x]:1",
+    ],
 )
 def test_addresses_that_no_service_can_have(url):
     if url.endswith("\n"):
