@@ -14,9 +14,14 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from runyard.domain import errors
-from runyard.stores.watch_tables import metadata  # with it every table is known
+from runyard.stores.all_tables import metadata
 
-KNOWN_REVISIONS = ("0001", "0002", "0003")  # oldest first; the last is what this release writes
+KNOWN_REVISIONS = (
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+)  # oldest first; the last is what this release writes
 HEAD = KNOWN_REVISIONS[-1]
 
 FIND_REVISION = "SELECT version_num FROM alembic_version"

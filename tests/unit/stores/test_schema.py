@@ -18,10 +18,10 @@ from alembic.script import ScriptDirectory
 
 from runyard.domain import errors
 from runyard.stores import schema
+from runyard.stores.all_tables import metadata
 from runyard.stores.migrate import alembic_config, migrate
 from runyard.stores.opening import open_store
 from runyard.stores.tables import training_jobs
-from runyard.stores.watch_tables import metadata
 
 ASKED_FOR = """
 id uuid customer_id workspace_id name description job_type cpu_cores memory_gb gpu_count gpu_type

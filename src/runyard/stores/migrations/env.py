@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from runyard.stores.watch_tables import metadata  # with it every table is known
+from runyard.stores.all_tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,0 +1,8 @@
+"""The whole schema: the set that every table belongs to, with all of them in it."""
+
+from __future__ import annotations
+
+from runyard.stores import repair_tables, tables, watch_tables
+
+PARTS = (tables, watch_tables, repair_tables)
+metadata = tables.metadata
