@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runyard.api import metric_answers
 from runyard.api.json_body import iso
-from runyard.domain import job_services, secrets
+from runyard.domain import job_services, notifications, secrets
 from runyard.domain.events import StoredEvent
 from runyard.domain.job import Attempt, JobSpec, Service
 from runyard.domain.reasons import Reason
@@ -15,7 +16,6 @@ from runyard.engine.views import JobView, QueueStatus, Wait
 from runyard.wire.jobs import KEPT_FIELDS
 
 BASE = "/api/v1/training"
-_UNKNOWN_HEALTH: dict[str, Any] = {"level": "unknown", "code": None, "params": {}, "since": None}
 
 
 def job(view: JobView) -> dict[str, Any]:
@@ -30,8 +30,10 @@ def job(view: JobView) -> dict[str, Any]:
         "progress": it.progress,
         "reason": reason(view.reason),
         "wait": _wait(view.wait),
-        "eta": None,
-        "health": _UNKNOWN_HEALTH,
+        "eta": metric_answers.eta(view.watched.eta),
+        "health": metric_answers.health(view.watched.health),
+        "metrics": metric_answers.latest(view.watched.metrics),
+        "efficiency": metric_answers.efficiency(view.watched.efficiency),
         "diagnosis": dict(attempt.diagnosis) if attempt and attempt.diagnosis else None,
         "attempt": _attempt(attempt, it.ref, view.services) if attempt else None,
         "submitted_at": iso(it.submitted_at),
@@ -81,7 +83,8 @@ def _spec(spec: JobSpec) -> dict[str, Any]:
         "prefetch": [secrets.hide_in_urls(uri) for uri in spec.prefetch],
         "tty": spec.tty,
         "isolation": spec.isolation,
-        **{name: _kept(name, spec.extra.get(name)) for name in KEPT_FIELDS},
+        "notify": [notifications.shown_target(target) for target in spec.notify] or None,
+        **{name: spec.extra.get(name) for name in KEPT_FIELDS},
     }
 
 
@@ -102,12 +105,6 @@ def _service(service: Service) -> dict[str, Any]:
         "restart": service.restart,
         "env_vars": secrets.mask(service.env_vars),
     }
-
-
-def _kept(name: str, value: Any) -> Any:
-    if name != "notify" or not value:
-        return value
-    return [secrets.mask(target) if isinstance(target, Mapping) else target for target in value]
 
 
 def _request(request: Request) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from runyard.api.routes import (
     alerts,
     health,
     history,
+    job_metrics,
     jobs,
     keys,
     legacy,
@@ -76,7 +77,7 @@ def _add_routes(app: FastAPI) -> None:
     """The ones asked most come first: they are looked through in order."""
     # A submit is described by its route in jobs.py, and served without that route's layers.
     app.add_route(f"{BASE}/jobs", jobs.submit, ["POST"], include_in_schema=False)
-    for part in (jobs, actions, logs, history, queue, nodes, alerts, keys):
+    for part in (jobs, actions, logs, history, job_metrics, queue, nodes, alerts, keys):
         app.include_router(part.router, prefix=BASE)
     app.include_router(legacy.router)
     app.include_router(health.router)

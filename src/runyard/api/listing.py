@@ -34,7 +34,7 @@ def chosen_jobs(
         owners=tuple(words(owner)),
         text=q.strip(),
         labels=dict(_label(entry) for entry in label or ()),
-        since=_since(since) if since else None,
+        since=moment("since", since),
         array_id=array_id,
     )
 
@@ -67,14 +67,16 @@ def _label(entry: str) -> tuple[str, str]:
     return name, value
 
 
-def _since(text: str) -> float:
+def moment(name: str, text: str | None) -> float | None:
+    if not text:
+        return None
     if _NUMBER.fullmatch(text):
         return min(float(text), _LATEST)
     try:
         # A '+' of the zone that was not escaped arrives as a space.
         found = datetime.fromisoformat(text.replace(" 0", "+0") if "T" in text else text)
     except ValueError:
-        raise _wrong("since", "must be a time as ISO 8601, or seconds since 1970") from None
+        raise _wrong(name, "must be a time as ISO 8601, or seconds since 1970") from None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 

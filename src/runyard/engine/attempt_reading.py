@@ -155,7 +155,7 @@ class AttemptReading:
                 taken.samples += self.account.take_log(points)
             self._told_bar = ""
         if not tail.more:
-            self._look_at_bar(now, taken)
+            self._look_at_bar(taken)
 
     def _times(self, tail: Tail, now: float) -> Any:
         """Log lines have no time of their own: they are spread over the time they came in."""
@@ -169,11 +169,11 @@ class AttemptReading:
             self._log_at = first + (last - first) * (tail.lines[-1].end - start) / whole
         return lambda place: first + (last - first) * (place - start) / whole
 
-    def _look_at_bar(self, now: float, taken: Taken) -> None:
+    def _look_at_bar(self, taken: Taken) -> None:
         """A bar that is drawn once a minute has no end until it is drawn again."""
         bar = self._log.bar()
         if bar and bar == self._bar and bar != self._told_bar:
-            taken.samples += self.account.take_log(self._reader.feed(bar, now))
+            taken.samples += self.account.take_log(self._reader.feed(bar, self._log_at))
             self._told_bar = bar
         self._bar = bar
 
@@ -202,6 +202,7 @@ class AttemptReading:
         text = self._log.take_rest()
         if text and text != self._told_bar:
             taken.samples += self.account.take_log(self._reader.feed(text, self._log_at))
+        taken.samples += self.account.take_log(self._reader.finish())
 
     def _remember(self) -> None:
         """After a restart: what was read before is read again, but not told again."""

@@ -22,7 +22,7 @@ from runyard.stores.base import Transaction
 WATCHED_S = 1.0
 UNWATCHED_S = 3.0
 _SOONEST_S = 0.1  # ends may come by the thousand
-_TELL_EVERY_S = 2.0
+_TELL_EVERY_S = 1.0
 _LEAST_CHANGE = 0.1  # percent
 _ALMOST = 99.9  # 100 is told by the end
 _ENDS = frozenset(
@@ -54,6 +54,7 @@ class LogReading:
         self._parts = parts
         self._history = history
         self._open: dict[str, _Open] = {}
+        self._done: set[str] = set()  # read whole; the store is being told
         self._hear_checkpoint: list[HearCheckpoint] = []
         self._ticked = 0.0
         self._loop = Loop("log reading", self._tick, UNWATCHED_S)
@@ -99,6 +100,8 @@ class LogReading:
         with self._parts.store.read() as reader:
             live = {one.attempt_id: one for one in reader.live_attempts(self._parts.node_id)}
             marks = read_marks.all_of(reader)
+            self._done &= marks.keys()
+            marks = {name: mark for name, mark in marks.items() if name not in self._done}
             unread = [name for name in (*marks, *self._open) if name not in live]
             known = {**reader.attempts_by_id(unread), **live}
             new = [name for name in {*live, *marks} if name not in self._open and name in known]
@@ -171,6 +174,7 @@ class LogReading:
 
     def _close(self, one: _Open) -> None:
         self._open.pop(one.attempt.attempt_id, None)
+        self._done.add(one.attempt.attempt_id)
         self._forget(one)
         reading = one.reading
         lost = reading.malformed + reading.too_long + reading.account.refused

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from runyard.domain import reasons, states
@@ -16,6 +16,7 @@ from runyard.engine.commands import find
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
 from runyard.engine.prefetch_plan import PrefetchPlan
+from runyard.engine.watched import Watched, Watching, at_a_glance
 from runyard.stores.base import ActiveAttempt, JobFilter, JobPage, Reader
 
 # Only these waits end by jobs ending, which is what an estimate looks at.
@@ -44,6 +45,7 @@ class JobView:
     depends_on: tuple[tuple[str, str], ...]  # (public id, on)
     wait: Wait | None
     services: Sequence[Mapping[str, Any]] = ()  # of the attempt, where one job is looked at
+    watched: Watched = field(default_factory=Watched)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Views:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._prefetch = PrefetchPlan(parts.settings)
+        self._watching = Watching(parts.board)
 
     def job(self, ref: str | int) -> JobView:
         with self._parts.store.read() as reader:
@@ -113,6 +116,8 @@ class Views:
         view = replace(
             view, depends_on=tuple((ref, dependency.on) for dependency, ref, _ in waiting_for)
         )
+        watched = self._watching.closely(reader, job, self._parts.clock())
+        view = replace(view, watched=watched)
         if view.attempt is not None and job.spec.services:
             services = service_states.of_attempt(self._parts, job, view.attempt)
             view = replace(view, services=services)
@@ -165,5 +170,7 @@ class Views:
                 reason = self._prefetch.as_seen(reason, job.ref)
             elif job.status is states.JobStatus.CANCELLING:
                 reason = cancel_reasons.as_seen(reason, self._parts.clock())
-            views.append(JobView(job, reason, attempts.get(job.attempt_id()), (), None))
+            watched = at_a_glance(self._parts.board, job, self._parts.clock())
+            attempt = attempts.get(job.attempt_id())
+            views.append(JobView(job, reason, attempt, (), None, watched=watched))
         return views

@@ -27,6 +27,7 @@ from runyard.engine.runtime import Runtime
 from runyard.engine.submitting import Idempotency, Submitter
 from runyard.engine.views import JobView, QueueStatus, Views
 from runyard.stores.base import JobFilter, JobPage, Key, Lease, Node, Transaction
+from runyard.stores.base_metrics import MetricRange, Series
 
 
 class Yard:
@@ -106,6 +107,13 @@ class Yard:
     def events(self, ref: str, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
         with self._parts.store.read() as reader:
             return reader.events(find(reader, ref).id, after=after, limit=limit)
+
+    def metrics(
+        self, ref: str, names: Sequence[str] | None, most: int, chosen: MetricRange
+    ) -> dict[str, Series]:
+        """At most `most` samples of each series; of all series when none is named."""
+        self._parts.board.looked()
+        return self.runtime.metric_history.series(ref, names, most, chosen)
 
     def receipt(self, ref: str) -> dict[str, Any]:
         """Of the newest end; NotFound before the first one."""

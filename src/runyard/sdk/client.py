@@ -225,6 +225,24 @@ class Client(Machines):
     def explain(self, job_id: str | int) -> dict[str, Any]:
         return dict(self._ask(_job(job_id) + "/explain"))
 
+    def metrics(
+        self,
+        job_id: str | int,
+        *,
+        keys: str | Sequence[str] | None = None,
+        points: int | None = None,
+        since: float | str | None = None,
+        attempt: int | None = None,
+    ) -> dict[str, dict[str, Any]]:
+        """By name: `steps`, `times`, `values` and `sampled`, which is true when there are more
+        points than these. Of all metrics when no `keys` are given."""
+        query = given(keys=keys, points=points, since=since, attempt=attempt)
+        found = self._ask(_job(job_id) + "/metrics", query)["series"]
+        return {
+            name: {**series, "values": [float(value) for value in series["values"]]}
+            for name, series in found.items()
+        }
+
     # logs
 
     def logs(

@@ -66,6 +66,9 @@ class Job:
         self.data = self._client.wait(self.id, timeout=timeout).data
         return self
 
+    def metrics(self, **choice: Any) -> dict[str, dict[str, Any]]:
+        return self._client.metrics(self.id, **choice)
+
     def logs(self, **choice: Any) -> list[str]:
         return self._client.logs(self.id, **choice)
 

@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 
 from runyard.stores.column_types import Identity, Json, Moment
-from runyard.stores.tables import metadata
+from runyard.stores.tables import metadata as metadata
 
 alerts = Table(
     "alerts",

@@ -65,6 +65,29 @@ class HealthAnswer(BaseModel):
     since: Time | None
 
 
+class EtaAnswer(BaseModel):
+    seconds: float
+    low: float
+    high: float
+    at: Time
+    basis: str
+
+
+class LossesAnswer(BaseModel):
+    queue: float
+    setup: float
+    lost_steps: float
+    recovery: float
+    stall: float
+
+
+class EfficiencyAnswer(BaseModel):
+    ratio: float | None = Field(description="Of productive time to all time; null without steps.")
+    productive_s: float
+    wall_s: float
+    losses: LossesAnswer
+
+
 class GpuShare(BaseModel):
     index: int
     uuid: str
@@ -122,8 +145,14 @@ class JobAnswer(BaseModel):
     progress: float
     reason: ReasonAnswer | None
     wait: WaitAnswer | None
-    eta: dict[str, Any] | None
+    eta: EtaAnswer | None
     health: HealthAnswer
+    metrics: dict[str, float | str] = Field(
+        description="The newest of the best known; NaN and infinities as words."
+    )
+    efficiency: EfficiencyAnswer | None = Field(
+        description="Where its time went; null in lists and before the first attempt."
+    )
     diagnosis: dict[str, Any] | None
     attempt: AttemptAnswer | None = Field(description="The newest attempt.")
     submitted_at: Time
@@ -317,8 +346,15 @@ class NewKeyAnswer(KeyAnswer):
     secret: str = Field(description="Shown this once.")
 
 
+class SeriesAnswer(BaseModel):
+    steps: list[int | None]
+    times: list[float] = Field(description="Seconds since 1970.")
+    values: list[float | str] = Field(description="NaN and infinities as words.")
+    sampled: bool = Field(description="There are more points than these.")
+
+
 class MetricsAnswer(BaseModel):
-    series: dict[str, dict[str, Any]]
+    series: dict[str, SeriesAnswer]
 
 
 class HealthzAnswer(BaseModel):

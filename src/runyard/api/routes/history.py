@@ -45,14 +45,6 @@ def events(
 
 
 @router.get(
-    "/jobs/{ref}/metrics", operation_id="get_job_metrics", response_model=shapes.MetricsAnswer
-)
-def metrics(request: Request, ref: asking.Ref) -> Response:
-    asking.yard(request).job(asking.job_ref(ref))
-    return Json({"series": {}})
-
-
-@router.get(
     "/jobs/{ref}/checkpoints",
     operation_id="list_checkpoints",
     response_model=list[dict[str, Any]],
