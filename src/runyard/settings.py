@@ -45,7 +45,9 @@ class Settings:
     gate_memory: float = 85.0
     gate_disk: float = 90.0
     starvation_s: float = 600.0
-    stall_min_s: float = 600.0
+    stall_min_s: float = 600.0  # the least time without a new step that is called a stall
+    stall_action: str = "alert"  # what a stall leads to: alert, stop (and a new attempt)
+    detectors_off: tuple[str, ...] = ()  # those that should not look, by the codes of their alerts
     max_retries: int = 3
     retry_delays: tuple[float, ...] = (60.0, 300.0, 900.0)
     grace_s: float = 40.0
@@ -61,7 +63,10 @@ class Settings:
     cache_quota_gb: float = 0.0  # 0: no limit
     keep_days: float = 30.0
     metrics_keep_days: float = 30.0  # of single points; what sums them up stays
+    prometheus_jobs: int = 0  # running jobs that /metrics names one by one; 0: none
     notify_retry_delays: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0)
+    notify_quiet_s: float = 300.0  # the same alert again within this is not told again
+    notify_lang: str = "en"  # of messages to people; webhooks get codes
     max_body_mb: float = 8.0
     on_shutdown: str = "stop"
     log_level: str = "INFO"
@@ -78,19 +83,36 @@ class Settings:
 
 _CHOICES = {
     "on_shutdown": ("keep", "stop"),
+    "stall_action": ("alert", "stop"),
     "cgroups": ("auto", "all", "off"),
     "enforce_memory": ("off", "cgroup", "always"),
+    "notify_lang": ("en", "zh"),
     "log_level": ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
 }
+DETECTORS = (
+    "disk_full",
+    "gpu_trouble",
+    "idle_gpu",
+    "loss_divergence",
+    "loss_plateau",
+    "loss_spike",
+    "memory_leak",
+    "not_finite",
+    "slow_down",
+    "stalled_training",
+)
 _PERCENT = ("gate_cpu", "gate_memory", "gate_disk")
 _NOT_NEGATIVE = (
     "max_retries",
     "grace_s",
     "leftover_grace_s",
     "starvation_s",
+    "stall_min_s",
     "history_size",
     "job_pids_limit",
+    "prometheus_jobs",
     "cache_quota_gb",
+    "notify_quiet_s",
 )
 _POSITIVE = (
     "max_concurrent",
@@ -222,12 +244,17 @@ def _check(settings: Settings) -> None:
     for name in _POSITIVE:
         if getattr(settings, name) <= 0:
             raise errors.BadSettings(name=name, why="it must be above zero")
+    if unknown := set(settings.detectors_off) - set(DETECTORS):
+        why = f"'{min(unknown)}' is none of {', '.join(DETECTORS)}"
+        raise errors.BadSettings(name="detectors_off", why=why)
     if not 0 <= settings.port < 65536:
         raise errors.BadSettings(name="port", why="a port is a number from 0 to 65535")
     if not 0 <= settings.job_nice <= 19:
         raise errors.BadSettings(name="job_nice", why="a number from 0 to 19 is wanted")
-    if any(delay < 0 for delay in settings.retry_delays) or not settings.retry_delays:
-        raise errors.BadSettings(name="retry_delays", why="at least one delay, none negative")
+    for name in ("retry_delays", "notify_retry_delays"):
+        delays = getattr(settings, name)
+        if any(delay < 0 for delay in delays) or not delays:
+            raise errors.BadSettings(name=name, why="at least one delay, none negative")
     if not settings.store_url.startswith(("sqlite:///", "postgresql://")):
         raise errors.BadSettings(
             name="database_url", why="sqlite:///PATH or postgresql://USER@HOST/NAME is wanted"

@@ -27,6 +27,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("nodes", "machines and what they have"),
             ("gpus", "GPUs and who holds them; fence, unfence"),
             ("alerts", "what needs attention; acknowledge, close"),
+            ("rules", "alert rules of one's own; add, preview, enable, disable, rm"),
             ("drain", "start nothing more on a node"),
             ("undrain", "let a drained node take jobs again"),
         ),

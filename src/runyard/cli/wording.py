@@ -110,9 +110,13 @@ def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
         shown["limit_s"] = formatting.span(float(params["limit_s"]))
     if params.get("left_s") is not None:
         shown["left"] = f"{math.ceil(float(params['left_s']))} s"
-    for name in ("seconds", "lease_s"):
+    for name in ("seconds", "lease_s", "budget_s", "exhausted_in_s", "full_in_s"):
         if isinstance(params.get(name), (int, float)):
             shown[name] = formatting.span(float(params[name]))
+        elif name in params:
+            shown[name] = "?"
+    if isinstance(params.get("values"), dict):
+        shown["values"] = ", ".join(f"{name} {value}" for name, value in params["values"].items())
     for name in ("processes", "holders"):
         if isinstance(params.get(name), list):
             shown[name] = ", ".join(map(process, params[name])) or words.MESSAGES["nobody"]

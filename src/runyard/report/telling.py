@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from runyard.report import lines, metrics_file
+from runyard.report import lines, metrics_file, stack_offer
 
 
 def report(
@@ -38,6 +38,7 @@ def checkpoint(path: str | os.PathLike[str], step: object = None, **metrics: obj
 def _tell(more: dict[str, object], metrics: dict[str, object]) -> None:
     if metrics_file.path() is None:
         return
+    stack_offer.make()
     try:
         line = lines.encode({**_head(), **more}, metrics)
     except Exception:  # a value whose own methods fail must not end the training

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from runyard.sdk import errors
+from runyard.sdk.alert_rules import AlertRules
 from runyard.sdk.connection import Connection
 from runyard.sdk.job import Job
 from runyard.sdk.machines import BASE, Machines, given, rows
@@ -22,7 +23,7 @@ _LONG_POLL_S = 30.0
 _ANSWER_S = 10.0  # within this a server that is there answers
 
 
-class Client(Machines):
+class Client(Machines, AlertRules):
     """Talks to one server over HTTP. Safe to share between threads.
 
     Without arguments it finds the server as the CLI does: RUNYARD_URL and RUNYARD_API_KEY, else

@@ -15,6 +15,7 @@ NOUNS = {
     "timeout": "its time is over",
     "lease": "its client is gone",
     "rule": "a rule",
+    "stall": "it no longer came forward",
 }
 
 REASONS = {
@@ -72,6 +73,17 @@ ALERTS = {
     "cannot_be_killed": "cannot be killed: {processes}; what the job holds stays reserved",
     "cancel_stale": "still cancelling after {seconds}, asked by {by}; alive: {holders}",
     "gpu_memory_held": "memory is not back after the job's end: {gpus}",
+    "stalled_training": "no progress for {seconds} (step {step}; up to {budget_s} is usual)",
+    "memory_leak": "{kind} memory grows by {mb_per_hour} MB an hour, used up in {exhausted_in_s}",
+    "not_finite": "{metric} is {value} at step {step}",
+    "loss_spike": "{metric} jumped to {value}; {usual} is usual (step {step})",
+    "loss_divergence": "{metric} rises: {value}, it was {best} at step {best_step}",
+    "loss_plateau": "{metric} has not fallen below {value} for {seconds}",
+    "idle_gpu": "its GPU is not used: {util_percent} % for {seconds}",
+    "slow_down": "slower than before: {steps_per_sec} steps a second, {usual} is usual",
+    "disk_full": "{free_gb} GB are left on the disk, none in {full_in_s}",
+    "gpu_trouble": "GPU {gpu}: {kind}",
+    "rule": "rule {rule}: {expression} ({values})",
 }
 
 WARNINGS = {
@@ -219,6 +231,13 @@ MESSAGES = {
     "queue_counts": "{running} of at most {limit} run, {waiting} wait",
     "no_gpus": "There are no GPUs.",
     "no_alerts": "Nothing needs attention.",
+    "no_rules": "There are no rules. As in: runyard rules add high 'loss > 10 for 5m'",
+    "rule_added": "Rule {rule} is kept.",
+    "rule_enabled": "Rule {rule} is on.",
+    "rule_disabled": "Rule {rule} is off.",
+    "rule_removed": "Rule {rule} is gone.",
+    "rule_preview": "It would have fired {times} times, in {jobs} jobs looked at.",
+    "rule_unknown": "There is no history of {names}.",
     "alert_acknowledged": "Alert {alert} is acknowledged.",
     "alert_closed": "Alert {alert} is closed.",
     "nobody": "nothing that can be seen",

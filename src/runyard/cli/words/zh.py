@@ -24,6 +24,7 @@ NOUNS = {
     "timeout": "运行时间已到",
     "lease": "客户端已离开",
     "rule": "规则触发",
+    "stall": "训练不再有进展",
 }
 
 REASONS = {
@@ -81,6 +82,17 @@ ALERTS = {
     "cannot_be_killed": "无法结束: {processes}; 任务占用的资源仍被保留",
     "cancel_stale": "已取消 {seconds} 仍未结束, 由 {by} 取消; 仍存活: {holders}",
     "gpu_memory_held": "任务结束后显存未释放: {gpus}",
+    "stalled_training": "{seconds} 没有进展 (步数 {step}; 通常不超过 {budget_s})",
+    "memory_leak": "{kind} 内存每小时增长 {mb_per_hour} MB, {exhausted_in_s} 后耗尽",
+    "not_finite": "{metric} 在第 {step} 步为 {value}",
+    "loss_spike": "{metric} 突增到 {value}; 通常为 {usual} (第 {step} 步)",
+    "loss_divergence": "{metric} 持续上升: {value}, 第 {best_step} 步时为 {best}",
+    "loss_plateau": "{metric} 已有 {seconds} 未低于 {value}",
+    "idle_gpu": "GPU 未被使用: {seconds} 内为 {util_percent} %",
+    "slow_down": "比之前慢: 每秒 {steps_per_sec} 步, 通常为 {usual}",
+    "disk_full": "磁盘剩余 {free_gb} GB, {full_in_s} 后用尽",
+    "gpu_trouble": "GPU {gpu}: {kind}",
+    "rule": "规则 {rule}: {expression} ({values})",
 }
 
 WARNINGS = {
@@ -227,6 +239,13 @@ MESSAGES = {
     "last_lines": "日志最后几行:",
     "queue_counts": "运行 {running} 个 (上限 {limit}), 等待 {waiting} 个",
     "no_alerts": "没有需要注意的事。",
+    "no_rules": "没有规则。例如: runyard rules add high 'loss > 10 for 5m'",
+    "rule_added": "规则 {rule} 已保存。",
+    "rule_enabled": "规则 {rule} 已启用。",
+    "rule_disabled": "规则 {rule} 已停用。",
+    "rule_removed": "规则 {rule} 已删除。",
+    "rule_preview": "它会触发 {times} 次 (查看了 {jobs} 个任务)。",
+    "rule_unknown": "没有 {names} 的历史数据。",
     "alert_acknowledged": "告警 {alert} 已确认。",
     "alert_closed": "告警 {alert} 已关闭。",
     "nobody": "未见任何进程",

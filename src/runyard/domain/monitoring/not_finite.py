@@ -21,9 +21,10 @@ def watches(name: str) -> bool:
     return "loss" in name or "perplexity" in name or name == "grad_norm"
 
 
-def find(samples: Sequence[Sample]) -> Finding | None:
-    """One bad loss is a warning; two at the end, or three of ten, are an error."""
-    recent = samples[-RECENT:]
+def find(samples: Sequence[Sample], new: int = 0) -> Finding | None:
+    """One bad loss is a warning; two at the end, or three of ten, are an error. `new` of them were
+    not looked at before."""
+    recent = samples[-max(RECENT, new) :]
     bad = [sample for sample in recent if not math.isfinite(sample.value)]
     if not bad:
         return None

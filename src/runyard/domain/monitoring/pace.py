@@ -14,14 +14,14 @@ class Pace:
 
     def __init__(self, began: float, size: int = RECENT_GAPS) -> None:
         self.began = began
-        self.step: int | None = None
+        self.step: float | None = None  # or epochs, or a part of the whole
         self.seen_at: float | None = None  # when the newest step was seen
         self.phase: str | None = None
         self._gaps: deque[float] = deque(maxlen=size)
         self._pauses: deque[float] = deque(maxlen=size)
         self._paused = False  # since the last step it evaluated or saved
 
-    def note(self, step: int | None, phase: str | None, now: float) -> float | None:
+    def note(self, step: float | None, phase: str | None, now: float) -> float | None:
         """What is known now; the steps per second since the last new step, if there is one. A
         smaller step is a new one as well: an epoch or a phase began again."""
         self.phase = phase

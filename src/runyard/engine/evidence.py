@@ -1,0 +1,190 @@
+"""Evidence of a trouble, saved with the attempt before anything is done: stacks of every process,
+what is on its GPUs, and what NCCL recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from runyard.domain.job import Attempt
+from runyard.engine import stack_dump, story
+from runyard.engine.parts import Parts
+from runyard.engine.stack_dump import Dump
+from runyard.supervisor import belonging, journal
+
+FOLDER = "evidence"
+MOST_SETS = 5  # of one attempt: a stall may come and go
+TIME_S = 30.0  # that all dumps of one attempt may take
+MOST_TRACE_BYTES = 64 << 20
+MOST_TRACES = 64
+EXCERPT = 3000
+_NCCL_TRACE = "nccl_trace_rank_"
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceFile:
+    name: str  # relative to the attempt's evidence
+    size: int
+    at: float
+
+
+class EvidenceTaker:
+    """Takes it in threads of its own: a process in trouble may not answer soon."""
+
+    def __init__(self, parts: Parts, taken: Callable[[], None]) -> None:
+        self._parts = parts
+        self._taken = taken
+        self._pool = ThreadPoolExecutor(2, "evidence")
+
+    def take(self, attempt: Attempt, why: str) -> Future[Mapping[str, Any]]:
+        """What an alert should say about it; never an exception."""
+        waiting = self._pool.submit(self._take, attempt, why)
+        waiting.add_done_callback(lambda _done: self._taken())
+        return waiting
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _take(self, attempt: Attempt, why: str) -> Mapping[str, Any]:
+        log = story.of(attempt.attempt_id.rpartition(".")[0], attempt.attempt_id)
+        try:
+            return self._save(attempt, why)
+        except Exception as error:  # a full disk, a folder that is gone: the alert must come
+            log.opt(exception=error).error("no evidence could be saved")
+            return {"evidence_error": str(error)}
+
+    def _save(self, attempt: Attempt, why: str) -> Mapping[str, Any]:
+        run_dir = folder_of(self._parts, attempt.attempt_id).parent
+        above = run_dir / FOLDER
+        if above.is_dir() and len(os.listdir(above)) >= MOST_SETS:
+            return {"evidence": None}
+        folder = above / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{why}"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        dumps = _stacks(attempt.attempt_id, run_dir)
+        for dump in dumps:
+            (folder / _file_name(dump)).write_text(dump.text, encoding="utf-8")
+        (folder / "gpus.json").write_text(json.dumps(self._gpus(attempt), indent=1))
+        traces = _copy_traces(run_dir, folder)
+        words = "evidence saved: stacks of {} processes, {} NCCL traces, in {}"
+        log = story.of(attempt.attempt_id.rpartition(".")[0], attempt.attempt_id)
+        log.info(words, len(dumps), traces, folder.name)
+        return {
+            "evidence": folder.name,
+            "files": sorted(os.listdir(folder)),
+            "processes": [
+                {"pid": dump.pid, "rank": dump.rank, "name": dump.name, "by": dump.by}
+                for dump in dumps
+            ],
+            "stacks": _excerpt(dumps),
+        }
+
+    def _gpus(self, attempt: Attempt) -> list[dict[str, Any]]:
+        latest = self._parts.board.latest(attempt.job_id)
+        shown = {name: one.value for name, one in latest.items() if name.startswith("gpu.")}
+        found: list[dict[str, Any]] = []
+        for grant in attempt.gpus:
+            processes = self._parts.machine.processes(grant.uuid)
+            found.append(
+                {
+                    "index": grant.index,
+                    "uuid": grant.uuid,
+                    "used_mb": self._parts.machine.used_mb(grant.uuid),
+                    "processes": [asdict(process) for process in processes],
+                }
+            )
+        return [*found, {"measured": shown}] if shown else found
+
+
+# what was saved
+
+
+def folder_of(parts: Parts, attempt_id: str) -> Path:
+    return parts.settings.data_dir / "attempts" / attempt_id / FOLDER
+
+
+def listed(folder: Path) -> list[EvidenceFile]:
+    """Plain files only: the job can write here too, and a link could lead anywhere."""
+    found = []
+    for group in _entries(folder, stat.S_ISDIR):
+        for file in _entries(folder / group.name, stat.S_ISREG):
+            found.append(EvidenceFile(f"{group.name}/{file.name}", file.size, file.at))
+    return sorted(found, key=lambda one: one.name)
+
+
+def opened(folder: Path, name: str) -> int | None:
+    """A file descriptor of one of those; None when it is not listed."""
+    if name not in {one.name for one in listed(folder)}:
+        return None
+    group, _, file = name.partition("/")
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        inside = os.open(folder / group, flags | os.O_DIRECTORY)
+    except OSError:
+        return None
+    try:
+        return os.open(file, flags, dir_fd=inside)
+    except OSError:
+        return None
+    finally:
+        os.close(inside)
+
+
+def _entries(folder: Path, kind: Callable[[int], bool]) -> list[EvidenceFile]:
+    found = []
+    with contextlib.suppress(OSError):
+        if not stat.S_ISDIR(os.lstat(folder).st_mode):
+            return []
+        for entry in os.scandir(folder):
+            seen = entry.stat(follow_symlinks=False)
+            if kind(seen.st_mode):
+                found.append(EvidenceFile(entry.name, seen.st_size, seen.st_mtime))
+    return found
+
+
+# taking it
+
+
+def _stacks(attempt_id: str, run_dir: Path) -> list[Dump]:
+    """Of every process that is proven to be the attempt's."""
+    try:
+        record = journal.read(str(run_dir))
+    except OSError:
+        return []
+    if record.spec is None or record.first_process is None:
+        return []
+    claims = belonging.Claims({attempt_id: belonging.Claim(attempt_id, record)})
+    living = sorted(claims.living())
+    deadline = time.monotonic() + TIME_S
+    return stack_dump.dump_all(
+        living, lambda pid: claims.owner(pid) == attempt_id, run_dir, deadline
+    )
+
+
+def _copy_traces(run_dir: Path, folder: Path) -> int:
+    copied = 0
+    for path in sorted(run_dir.glob(f"{_NCCL_TRACE}*"))[:MOST_TRACES]:
+        seen = path.lstat()
+        if stat.S_ISREG(seen.st_mode) and seen.st_size <= MOST_TRACE_BYTES:
+            shutil.copyfile(path, folder / path.name, follow_symlinks=False)
+            copied += 1
+    return copied
+
+
+def _file_name(dump: Dump) -> str:
+    rank = "" if dump.rank is None else f"rank-{dump.rank}-"
+    return f"{rank}pid-{dump.pid}.txt"
+
+
+def _excerpt(dumps: list[Dump]) -> str:
+    """Of the first process that told most: what the alert itself shows."""
+    told = next((dump for dump in dumps if dump.by != "proc"), dumps[0] if dumps else None)
+    return "" if told is None else told.text[:EXCERPT]
