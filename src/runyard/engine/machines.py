@@ -74,6 +74,11 @@ class Machines:
         with self._parts.store.read() as reader:
             return reader.nodes()
 
+    def find(self, node: str) -> Node:
+        """By id, or by a name that only one has."""
+        with self._parts.store.read() as reader:
+            return _find_node(reader, node)
+
     def set_drained(self, node: str, drained: bool, actor: Actor) -> Node:
         actor.must_be_admin()
         code = events.NODE_DRAINED if drained else events.NODE_UNDRAINED

@@ -25,6 +25,29 @@ class Machines:
         """Start no further jobs; those that run are left alone. Survives a restart."""
         self._do("/system/stop-queue")
 
+    def monitor_status(self) -> dict[str, Any]:
+        """Nodes and GPUs as last measured, jobs by status, and how those that run are doing."""
+        return dict(self._ask("/monitor/status"))
+
+    def monitor_job(self, job_id: str | int) -> dict[str, Any]:
+        """Everything known of one job now."""
+        return dict(self._ask(f"/monitor/job/{quote(str(job_id), safe='')}"))
+
+    def monitor_history(
+        self,
+        *,
+        job: str | int | None = None,
+        node: str | None = None,
+        keys: Sequence[str] = (),
+        since: float | str | None = None,
+        until: float | str | None = None,
+        points: int | None = None,
+    ) -> dict[str, Any]:
+        """Series of a job or of a node (the server's own by default): name -> steps, times,
+        values, sampled. At most `points` of each."""
+        asked = given(job=job, node=node, keys=list(keys), since=since, until=until, points=points)
+        return dict(self._ask("/monitor/history", asked)["series"])
+
     def nodes(self) -> list[dict[str, Any]]:
         return rows(self._ask("/nodes"))
 

@@ -19,7 +19,7 @@ from runyard.wire import requests
 router = APIRouter()
 
 
-def _node(node: Node) -> dict[str, Any]:
+def node_answer(node: Node) -> dict[str, Any]:
     return {
         "node_id": node.node_id,
         "name": node.name,
@@ -38,20 +38,20 @@ def _node(node: Node) -> dict[str, Any]:
 
 @router.get("/nodes", operation_id="list_nodes", response_model=list[shapes.NodeAnswer])
 def list_nodes(request: Request) -> Response:
-    return Json([_node(node) for node in asking.yard(request).nodes()])
+    return Json([node_answer(node) for node in asking.yard(request).nodes()])
 
 
 @router.post("/nodes/{node_id}/drain", operation_id="drain_node", response_model=shapes.NodeAnswer)
 def drain(request: Request, node_id: str) -> Response:
     """Start nothing more on this node; what runs there is left alone."""
-    return Json(_node(asking.yard(request).drain(node_id, asking.admin(request))))
+    return Json(node_answer(asking.yard(request).drain(node_id, asking.admin(request))))
 
 
 @router.post(
     "/nodes/{node_id}/undrain", operation_id="undrain_node", response_model=shapes.NodeAnswer
 )
 def undrain(request: Request, node_id: str) -> Response:
-    return Json(_node(asking.yard(request).undrain(node_id, asking.admin(request))))
+    return Json(node_answer(asking.yard(request).undrain(node_id, asking.admin(request))))
 
 
 @router.get("/gpus", operation_id="list_gpus", response_model=list[shapes.GpuAnswer])
