@@ -12,6 +12,7 @@ from runyard.domain.states import JobStatus
 from runyard.engine import story
 from runyard.engine.actor import SYSTEM
 from runyard.engine.cancel_reasons import SHUTDOWN
+from runyard.engine.collecting import Collecting
 from runyard.engine.commands import Commands
 from runyard.engine.ending import Ender
 from runyard.engine.gpu_return import GpuReturn
@@ -29,6 +30,7 @@ from runyard.engine.reconcile import Found, Reconciler
 from runyard.engine.retention import Retention
 from runyard.engine.service_news import ServiceNews
 from runyard.engine.stale_cancels import StaleCancels
+from runyard.engine.watching import Watching
 from runyard.executors.base import End
 from runyard.stores.base import Transaction
 
@@ -71,6 +73,8 @@ class Runtime:
         self._retention = Retention(parts)
         self.metric_history = MetricHistory(parts)
         self.log_reading = LogReading(parts, self.metric_history)
+        self.collecting = Collecting(parts)
+        self.watching = Watching(parts, commands, self.wake)
         self._stale_cancels = StaleCancels(parts, commands)
         self.leases = Leases(parts, commands, self.wake)
         settings = parts.settings
@@ -116,6 +120,8 @@ class Runtime:
             loop.start()
         self.metric_history.start()
         self.log_reading.start()
+        self.collecting.start()
+        self.watching.start()
         self.running = True
         return found
 
@@ -126,6 +132,8 @@ class Runtime:
         self.stop_dispatching()
         for loop in self._loops:
             loop.stop()
+        self.watching.stop()
+        self.collecting.stop()
         self.log_reading.stop()
         self.metric_history.stop()
         self._gpu_return.stopping = True
