@@ -5,6 +5,7 @@ Only the owning server watches an attempt. Evidence of a stall is taken before a
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -82,6 +83,7 @@ class Watching:
         self._loop = Loop("watching", self.look, interval, first_after=min(1.0, interval))
         self._evidence = EvidenceTaker(parts, self._loop.wake)
         self._loaded = False
+        self._looking = threading.Lock()
 
     def start(self) -> None:
         self._loop.start()
@@ -91,6 +93,11 @@ class Watching:
         self._evidence.close()
 
     def look(self) -> float | None:
+        """Once over everything; also by whoever does not want to wait for the next tick."""
+        with self._looking:
+            return self._look()
+
+    def _look(self) -> float | None:
         moment = Moment(time.monotonic(), self._parts.clock())
         if not self._loaded:
             self._findings.load(moment.now)
