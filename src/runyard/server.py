@@ -31,6 +31,11 @@ from runyard.engine.tallies import Tallies
 from runyard.engine.yard import Yard
 from runyard.executors.base import Executor
 from runyard.executors.local import LocalExecutor
+from runyard.notify.apprise_services import AppriseSender
+from runyard.notify.base import Sender
+from runyard.notify.delivering import Deliverer
+from runyard.notify.feishu import FeishuSender
+from runyard.notify.webhook import WebhookSender
 from runyard.probes.gpu import NvmlProbe
 from runyard.probes.gpu_locks import GpuLocks
 from runyard.probes.machine import PsutilProbe
@@ -85,6 +90,9 @@ def open_yard(
         if check:
             check(settings, yard)
         yard.open()
+        deliverer = _deliverer(settings, opened)
+        yard.outbox.wake = deliverer.wake
+        deliverer.start()
         # What was made so far lives as long as the server: no need to look at it again.
         gc.collect()
         gc.freeze()
@@ -92,6 +100,7 @@ def open_yard(
             yield yard
         finally:
             yard.close(keep=yard.runtime.live_count() > 0)
+            deliverer.stop()
     finally:
         opened.close()
         story.close_log()
@@ -130,6 +139,16 @@ def compose(settings: Settings, store: Store) -> Yard:
         tallies=tallies,
     )
     return Yard(parts, process_table.tag)
+
+
+def _deliverer(settings: Settings, store: Store) -> Deliverer:
+    senders: dict[str, Sender] = {
+        "webhook": WebhookSender(),
+        "feishu": FeishuSender(settings.notify_lang),
+        "apprise": AppriseSender(settings.notify_lang),
+    }
+    name = _server_id(settings.data_dir)
+    return Deliverer(store, name, senders, settings.notify_retry_delays)
 
 
 def _executors(settings: Settings, server_id: str) -> dict[str, Executor]:

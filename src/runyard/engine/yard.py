@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 from runyard import __version__
@@ -14,15 +15,20 @@ from runyard.domain import errors, events, preparation, states
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Job, Priority, Submission
 from runyard.domain.states import AttemptStatus
-from runyard.engine import explaining, receipts, service_states, story
+from runyard.engine import evidence, explaining, receipts, service_states, story
 from runyard.engine.actor import Actor
 from runyard.engine.alerting import AlertDesk
 from runyard.engine.commands import Commands, find
+from runyard.engine.evidence import EvidenceFile
 from runyard.engine.keys import Keys
 from runyard.engine.machines import GpuView, Machines
+from runyard.engine.notifying import NotificationDesk
+from runyard.engine.outbox import Outbox
+from runyard.engine.overview import JobNow, Overview, Overviews
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
 from runyard.engine.reconcile import Found
+from runyard.engine.rule_desk import RuleDesk
 from runyard.engine.runtime import Runtime
 from runyard.engine.submitting import Idempotency, Submitter
 from runyard.engine.views import JobView, QueueStatus, Views
@@ -49,7 +55,17 @@ class Yard:
             self.runtime.prepare,
             self.runtime.leased,
         )
+        self._overviews = Overviews(
+            parts, self._views, self._machines, self.runtime.metric_history
+        )
+        self.tallies = parts.tallies
+        self.node_id = parts.node_id
         self.alert_desk = AlertDesk(parts)
+        self.outbox = Outbox(parts)
+        parts.store.before_commit(self.outbox.note)
+        parts.store.subscribe(self.outbox.heard)
+        self.notifications = NotificationDesk(parts, self.outbox)
+        self.rule_desk = RuleDesk(parts)
         self.key_ring = Keys(parts)
 
     def open(self) -> Found:
@@ -190,6 +206,42 @@ class Yard:
             if found is None or found.node_id == self._parts.node_id:
                 return None
             return next((n.url for n in reader.nodes() if n.node_id == found.node_id), None)
+
+    def evidence(self, ref: str, number: int) -> list[EvidenceFile]:
+        """What was saved with an attempt when something was wrong with it."""
+        return evidence.listed(self._evidence_of(ref, number))
+
+    def open_evidence(self, ref: str, number: int, name: str) -> int | None:
+        """A file descriptor of one of those, which the caller closes."""
+        return evidence.opened(self._evidence_of(ref, number), name)
+
+    def _evidence_of(self, ref: str, number: int) -> Path:
+        with self._parts.store.read() as reader:
+            attempt = reader.attempt(find(reader, ref).attempt_id(number))
+        if attempt is None:
+            raise errors.NotFound(f"There is no attempt {number}.", attempt=number)
+        return evidence.folder_of(self._parts, attempt.attempt_id)
+
+    # monitor
+
+    def overview(self, *, looking: bool = True) -> Overview:
+        return self._overviews.now(looking=looking)
+
+    def job_now(self, ref: str) -> JobNow:
+        """Everything known of one job now."""
+        return self._overviews.job(ref)
+
+    def history(
+        self,
+        *,
+        job: str | None,
+        node: str | None,
+        names: Sequence[str] | None,
+        most: int,
+        chosen: MetricRange,
+    ) -> dict[str, Series]:
+        """At most `most` samples of each series of a job or of a node (this one by default)."""
+        return self._overviews.history(job=job, node=node, names=names, most=most, chosen=chosen)
 
     # queue and machines
 

@@ -181,12 +181,6 @@ def kept_object(value: Any) -> dict[str, Any]:
     return kept(value)  # type: ignore[no-any-return]
 
 
-def kept_objects(value: Any) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        refuse("wrong_type", "must be a list of objects")
-    return kept(value)  # type: ignore[no-any-return]
-
-
 def labels(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         refuse("wrong_type", "must be an object of names and values")

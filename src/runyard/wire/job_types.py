@@ -17,7 +17,6 @@ def _typed(function: Any, schema: dict[str, Any]) -> Any:
 _TEXT = {"type": "string"}
 _TEXT_MAP = {"type": "object", "additionalProperties": {"type": "string"}}
 _OBJECT = {"type": "object"}
-_OBJECTS = {"type": "array", "items": {"type": "object"}}
 _ID = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
 
 Name = Annotated[
@@ -64,7 +63,6 @@ ShortText = Annotated[
 ]
 Prefetch = Annotated[list[str], *_typed(job_fields.prefetch, {"type": "array", "items": _TEXT})]
 KeptObject = Annotated[dict[str, Any], *_typed(job_fields.kept_object, _OBJECT)]
-KeptObjects = Annotated[list[dict[str, Any]], *_typed(job_fields.kept_objects, _OBJECTS)]
 Kept = Annotated[Any, PlainValidator(job_fields.kept), WithJsonSchema({})]
 
 ServiceName = Annotated[str, *_typed(job_fields.service_name, _TEXT)]

@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from runyard.domain import dependencies, errors, job, job_services
 from runyard.wire import job_fields, refusals, service_clashes
 from runyard.wire import job_types as types
+from runyard.wire.notify_targets import MOST_TARGETS, JobNotify
 
 # Kept with the job as they were sent, for releases that can do what they ask for.
-KEPT_FIELDS = ("checkpoint", "notify", "recovery", "distributed")
+KEPT_FIELDS = ("checkpoint", "recovery", "distributed")
 # What a job would miss if nobody told the person that this release does not act on it.
 NOT_YET_HONOURED = KEPT_FIELDS
 
@@ -100,7 +101,7 @@ class JobSubmission(BaseModel):
     prefetch: types.Prefetch | None = None
     checkpoint: types.KeptObject | None = None
     services: Annotated[list[JobService], Field(max_length=20)] | None = None
-    notify: types.KeptObjects | None = None
+    notify: Annotated[list[JobNotify], Field(max_length=MOST_TARGETS)] | None = None
     recovery: types.KeptObject | None = None
     lease_s: types.Seconds | None = None
     on_lease_lost: Literal["cancel", "keep"] | None = None
@@ -154,6 +155,7 @@ class JobSubmission(BaseModel):
             service_urls={one.name: one.url for one in self.services or () if one.url},
             lease=self._lease(),
             prefetch=tuple(self.prefetch or ()),
+            notify=tuple(target.to_target() for target in self.notify or ()),
             tty=bool(self.tty),
             isolation=self.isolation or "none",
             extra={

@@ -42,7 +42,10 @@ def _unknown_field(
     return errors.UnknownField(message, **first, fields=fields)
 
 
-_NESTED = ("array_id", "index", "limit", "status", "type", "owner", "q", "label")
+_NESTED = (
+    *("array_id", "index", "limit", "status", "type", "owner", "q", "label"),
+    *("url", "secret", "events"),
+)
 # Names that mean the same in other schedulers' job files but look too different to be near.
 _ELSEWHERE = {
     "env": "env_vars",

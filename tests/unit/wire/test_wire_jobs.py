@@ -219,7 +219,6 @@ def test_an_image_and_an_array_and_labels():
 def test_fields_of_later_releases_are_kept_and_named_in_a_warning():
     asked = {
         "checkpoint": {"dir": "ckpt"},
-        "notify": [{"type": "webhook", "url": "http://x"}],
         "recovery": {"gpu_oom": {"retries": 2}},
         "distributed": {"nodes": 2},
     }
