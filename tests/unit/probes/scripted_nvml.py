@@ -21,6 +21,11 @@ class ScriptedGpu:
     compute: list[tuple[int, int | None]] = field(default_factory=list)
     graphics: list[tuple[int, int | None]] = field(default_factory=list)
     linked: tuple[int, ...] = ()
+    util: int = 0
+    degrees: int = 40
+    milliwatts: int = 70_000
+    ecc: int = 0
+    slowed: int = 0  # bits of the reasons
     broken: frozenset[str] = frozenset()
 
 
@@ -35,6 +40,8 @@ class ScriptedNvml:
         self.driver = driver
         self.newer = newer
         self.calls = []
+        self.events = []  # (GPU index, kind, number), told once
+        self.registered = set()
 
     def nvmlInit(self):
         self.calls.append("init")
@@ -82,6 +89,44 @@ class ScriptedNvml:
         assert index == self.NVML_P2P_CAPS_INDEX_NVLINK
         self._checked(one, "p2p", None)
         return 0 if other in self.gpus[one].linked else 5
+
+    def nvmlDeviceGetUtilizationRates(self, handle):
+        return self._checked(handle, "util", SimpleNamespace(gpu=self.gpus[handle].util))
+
+    def nvmlDeviceGetTemperature(self, handle, sensor):
+        assert sensor == 0
+        return self._checked(handle, "temperature", self.gpus[handle].degrees)
+
+    def nvmlDeviceGetPowerUsage(self, handle):
+        return self._checked(handle, "power", self.gpus[handle].milliwatts)
+
+    def nvmlDeviceGetTotalEccErrors(self, handle, kind, counter):
+        assert (kind, counter) == (1, 1)  # uncorrected, since ever
+        return self._checked(handle, "ecc", self.gpus[handle].ecc)
+
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle):
+        return self._checked(handle, "reasons", self.gpus[handle].slowed)
+
+    def nvmlEventSetCreate(self):
+        self.calls.append("events")
+        return self.events
+
+    def nvmlDeviceRegisterEvents(self, handle, kinds, events):
+        assert kinds == 8
+        assert events is self.events
+        self._checked(handle, "events", None)
+        self.registered.add(handle)
+
+    def nvmlEventSetWait_v2(self, events, timeout_ms):
+        assert timeout_ms == 0
+        if not events:
+            raise NVMLError("timeout")
+        handle, kind, number = events.pop(0)
+        return SimpleNamespace(device=handle, eventType=kind, eventData=number)
+
+    def nvmlEventSetFree(self, events):
+        assert events is self.events
+        self.calls.append("events freed")
 
     def _checked(self, handle, question, answer):
         if question in self.gpus[handle].broken:
