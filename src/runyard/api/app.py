@@ -16,9 +16,11 @@ from runyard.api.describing import ERRORS, describe
 from runyard.api.front import Front
 from runyard.api.hosts import Hosts
 from runyard.api.json_body import Json
+from runyard.api.request_count import RequestCount
 from runyard.api.routes import (
     actions,
     alerts,
+    evidence,
     health,
     history,
     job_metrics,
@@ -27,7 +29,9 @@ from runyard.api.routes import (
     legacy,
     logs,
     nodes,
+    overview,
     queue,
+    rules,
 )
 from runyard.engine.yard import Yard
 from runyard.executors.log_file import LogFiles
@@ -70,14 +74,21 @@ def create_app(
         body_limit=limit,
         body_limits={f"{BASE}/jobs/batch": limit * _BATCH_TIMES},
     )
+    app.add_middleware(RequestCount, tallies=yard.tallies, plain=_plain_paths(app))
     return app
+
+
+def _plain_paths(app: FastAPI) -> frozenset[str]:
+    paths = (getattr(route, "path", "") for route in app.routes)
+    return frozenset(path for path in paths if path and "{" not in path)
 
 
 def _add_routes(app: FastAPI) -> None:
     """The ones asked most come first: they are looked through in order."""
     # A submit is described by its route in jobs.py, and served without that route's layers.
     app.add_route(f"{BASE}/jobs", jobs.submit, ["POST"], include_in_schema=False)
-    for part in (jobs, actions, logs, history, job_metrics, queue, nodes, alerts, keys):
+    often = (jobs, actions, logs, history, job_metrics)
+    for part in (*often, queue, overview, nodes, alerts, rules, evidence, keys):
         app.include_router(part.router, prefix=BASE)
     app.include_router(legacy.router)
     app.include_router(health.router)
