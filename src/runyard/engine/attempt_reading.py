@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -191,7 +192,8 @@ class AttemptReading:
             found = source.read(path, offset, self._since, _PART)
             self._events[path] = found.offset
             taken.more = taken.more or found.more
-            taken.samples += self.account.take_events(found.samples)
+            run = os.path.dirname(path)
+            taken.samples += self.account.take_events(found.samples, run)
 
     # beginning and end
 

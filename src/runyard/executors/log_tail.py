@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from dataclasses import dataclass
 
 from runyard.executors.log_spans import extents
 
 LONGEST_LINE = 65_536
-_LINE = re.compile(rb"([^\r\n]*)([\r\n])")
 # A named pipe in its place must not hold up the reader.
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -98,18 +96,20 @@ class LogTail:
 
     def _split(self, data: bytes) -> list[Line]:
         whole = self._rest + data
+        end = max(whole.rfind(b"\n"), whole.rfind(b"\r")) + 1
         lines: list[Line] = []
-        place = 0
-        for match in _LINE.finditer(whole):
-            place = match.end()
-            text, self._after_return = match[1], match[2] == b"\r"
-            if self._in_long_line or len(text) > LONGEST_LINE:
-                self.too_long += not self._in_long_line
-                self._in_long_line = False
-            elif text:
-                lines.append(Line(self.offset + place, text.decode("utf-8", "replace")))
-        self.offset += place
-        self._rest = whole[place:]
+        if end:
+            self._after_return = whole[end - 1 : end] == b"\r"
+            place = self.offset
+            for text in whole[: end - 1].replace(b"\r", b"\n").split(b"\n"):
+                place += len(text) + 1
+                if self._in_long_line or len(text) > LONGEST_LINE:
+                    self.too_long += not self._in_long_line
+                    self._in_long_line = False
+                elif text:
+                    lines.append(Line(place, text.decode("utf-8", "replace")))
+        self.offset += end
+        self._rest = whole[end:]
         if self._in_long_line or len(self._rest) > LONGEST_LINE:
             self.too_long += not self._in_long_line
             self._in_long_line = True

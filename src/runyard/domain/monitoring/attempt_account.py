@@ -21,6 +21,7 @@ _MOST_RANKS = 64
 _SELDOM_S = 1.0  # between two points of a value that is drawn many times a second
 _APART_S = 1e-6  # what tells two values of one step apart
 
+_VALIDATION_RUNS = frozenset({"validation", "valid", "val", "eval", "evaluation"})
 _TRAINING, _EVALUATING = "training", "evaluating"
 
 
@@ -29,6 +30,7 @@ class AttemptAccount:
         self._hints = hints
         self._giver: dict[str, str] = {}  # metric -> report, log, tensorboard
         self._last: dict[str, tuple[int | None, float]] = {}  # metric -> step and time
+        self._run_of: dict[str, str] = {}  # tag -> the first folder that had it
         self._way: deque[estimate.Sample] = deque(maxlen=2 * estimate.MOST_SAMPLES)
         self._way_phase = 0
         self.fraction: float | None = None
@@ -58,15 +60,22 @@ class AttemptAccount:
             found += self._samples(point, "log")
         return found
 
-    def take_events(self, samples: Iterable[Sample]) -> list[Sample]:
+    def take_events(self, samples: Iterable[Sample], run: str = "") -> list[Sample]:
+        """`run` is the folder of the file: in another one the same tag means something else."""
         found: list[Sample] = []
         for sample in samples:
-            name = names.canonical(sample.name)
+            name = names.canonical(self._named_by_run(sample.name, run))
             if names.GOOD_NAME.fullmatch(name) and self._gives(name, EVENT_FILES):
                 found.append(self._sample(name, sample.at, sample.value, sample.step))
             if sample.step is not None and self.source in ("", EVENT_FILES):
                 self._note_event_step(sample.step, sample.at)
         return found
+
+    def _named_by_run(self, tag: str, run: str) -> str:
+        leaf = run.rpartition("/")[2]
+        if leaf.lower() in _VALIDATION_RUNS or self._run_of.setdefault(tag, run) != run:
+            return f"{leaf}/{tag}"
+        return tag
 
     def eta(self, now: float) -> estimate.Eta | None:
         basis = "steps" if self.total_steps and self.step is not None else "epochs"
