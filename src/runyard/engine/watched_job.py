@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import statistics
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from runyard.domain import job_environment
@@ -29,6 +30,9 @@ from runyard.engine.board import Board, Progress
 
 LOSS, RSS, GPU_MEMORY, GPU_UTIL = "loss", "system.rss_mb", "gpu.memory_mb", "gpu.util"
 RATES = "steps_per_sec"
+CPU = "system.cpu_percent"
+TAIL = 100  # the newest values of a loss
+LOAD_S = 60.0
 SLOW_EVERY_S = 60.0  # trends of hours are looked at so often
 _DONE = 0.9999
 
@@ -59,6 +63,7 @@ class WatchedJob:
         self._rates = Window(RATES, 1000)
         self._losses = Window(LOSS, 1000)  # one for each look, so that they cover hours
         self._loss_at = float("-inf")
+        self._tails: dict[str, deque[Sample]] = {}
         self._seen: dict[str, Sample] = {}
         self._found: dict[str, Finding | None] = {}
         self._slow_at: dict[str, float] = {}
@@ -70,28 +75,19 @@ class WatchedJob:
         latest = board.latest(self.job.id)
         progress = board.progress(self.job.id)
         self._note(progress, moment)
-        new = {name for name, sample in latest.items() if self._seen.get(name) != sample}
+        new = {name for name, sample in latest.items() if not _same(self._seen.get(name), sample)}
         before, self._seen = self._seen, latest
-        self._note_loss(board, LOSS in new, moment)
         started = self.attempt.started_at or self.attempt.created_at
-        fraction = progress.fraction if progress else None
         for name in new:
             if not_finite.watches(name):
                 last = before.get(name)
-                window = board.window(self.job.id, name)
-                came = sum(last is None or sample.at > last.at for sample in window)
-                self._keep(f"{not_finite.CODE}:{name}", not_finite.find(window, came))
+                self._take(name, board.window(self.job.id, name, last.at if last else None), last)
         if LOSS in new:
-            window = board.window(self.job.id, LOSS)
-            self._keep(loss_spike.CODE, loss_spike.find(window))
-            self._slowly(loss_divergence.CODE, moment, lambda: self._divergence(window))
-            losses = self._losses.samples()
-            self._slowly(loss_plateau.CODE, moment, lambda: loss_plateau.find(losses, fraction))
+            self._look_at_loss(board, progress.fraction if progress else None, moment)
         self._look_at_memory(board, new, limits, started, moment)
         if GPU_UTIL in new:
-            used = board.window(self.job.id, GPU_UTIL)
-            found = idle_gpu.find(used, now=moment.wall, started_at=started)
-            self._keep(idle_gpu.CODE, found)
+            find = partial(self._idle, board, moment.wall, started)
+            self._slowly(idle_gpu.CODE, moment, find)
         self._look_at_pace(board, progress, moment, floor_s)
         return {
             about: finding
@@ -108,21 +104,37 @@ class WatchedJob:
             self._rates.append(Sample(RATES, moment.wall, rate, progress.step))
             self._keep(slow_down.CODE, slow_down.find(self._rates.samples()))
 
-    def _note_loss(self, board: Board, is_new: bool, moment: Moment) -> None:
-        if not is_new:
-            return
-        came = board.window(self.job.id, LOSS, self._loss_at)
-        known = finite(came)
-        if came:
-            self._loss_at = came[-1].at + 1e-6
-        if known:
-            middle = statistics.median(sample.value for sample in known)
-            self._losses.append(Sample(LOSS, moment.wall, middle, known[-1].step))
+    def _take(self, name: str, window: Sequence[Sample], last: Sample | None) -> None:
+        """Of a series that must be finite: only what came since the last look is read."""
+        came = _after(window, last)
+        kept = self._tails.setdefault(name, deque(maxlen=TAIL))
+        kept.extend(came)
+        self._keep(f"{not_finite.CODE}:{name}", not_finite.find(list(kept), len(came)))
 
     # what is concluded
 
-    def _divergence(self, window: Sequence[Sample]) -> Finding | None:
-        return loss_divergence.find(window) or loss_divergence.find(self._losses.samples())
+    def _look_at_loss(self, board: Board, fraction: float | None, moment: Moment) -> None:
+        tail = list(self._tails.get(LOSS, ()))
+        known = finite([sample for sample in tail if sample.at > self._loss_at])
+        if known:
+            self._loss_at = known[-1].at
+            middle = statistics.median(sample.value for sample in known)
+            self._losses.append(Sample(LOSS, moment.wall, middle, known[-1].step))
+        self._keep(loss_spike.CODE, loss_spike.find(tail))
+        self._slowly(loss_divergence.CODE, moment, partial(self._divergence, board))
+        self._slowly(loss_plateau.CODE, moment, partial(self._plateau, fraction))
+
+    def _divergence(self, board: Board) -> Finding | None:
+        """On the newest values, and on hours of them."""
+        newest = loss_divergence.find(board.window(self.job.id, LOSS))
+        return newest or loss_divergence.find(self._losses.samples())
+
+    def _plateau(self, fraction: float | None) -> Finding | None:
+        return loss_plateau.find(self._losses.samples(), fraction)
+
+    def _idle(self, board: Board, wall: float, started: float) -> Finding | None:
+        used = board.window(self.job.id, GPU_UTIL, wall - idle_gpu.FOR_S)
+        return idle_gpu.find(used, now=wall, started_at=started)
 
     def _look_at_memory(
         self, board: Board, new: set[str], limits: Limits, started: float, moment: Moment
@@ -143,14 +155,17 @@ class WatchedJob:
         self, board: Board, progress: Progress | None, moment: Moment, floor_s: float
     ) -> None:
         fraction = progress.fraction if progress else None
+        done = fraction is not None and fraction >= _DONE
         quiet = self._quiet(moment.now)
-        since = moment.wall - max(quiet, 1.0)
-        signs = Signs(
-            done=fraction is not None and fraction >= _DONE,
-            quiet_s=quiet,
-            cpu_percent=_most(board.window(self.job.id, "system.cpu_percent", since)),
-            gpu_util=_most(board.window(self.job.id, GPU_UTIL, since)),
-        )
+        silent = self.pace.seen_at is None and quiet > stalled_training.SILENT * floor_s
+        signs = Signs(done=done, quiet_s=quiet)
+        if silent or stalled_training.find(self.pace, moment.now, floor_s, signs):
+            # Only now is it worth the while to see how busy it is.
+            since = moment.wall - max(quiet, LOAD_S)
+            cpu = _most(board.window(self.job.id, CPU, since))
+            signs = replace(
+                signs, cpu_percent=cpu, gpu_util=_most(board.window(self.job.id, GPU_UTIL, since))
+            )
         found = stalled_training.find(self.pace, moment.now, floor_s, signs)
         self._keep(stalled_training.CODE, found)
 
@@ -180,6 +195,23 @@ def _mark(progress: Progress) -> float | None:
         if known is not None:
             return known
     return None
+
+
+def _same(one: Sample | None, other: Sample) -> bool:
+    """NaN, which equals nothing, included."""
+    if one is None or (one.at, one.step) != (other.at, other.step):
+        return False
+    return one.value == other.value or (one.value != one.value and other.value != other.value)
+
+
+def _after(window: Sequence[Sample], last: Sample | None) -> Sequence[Sample]:
+    """What follows `last`; lines that were read together have the same time."""
+    if last is None:
+        return window
+    for place in range(len(window) - 1, -1, -1):
+        if _same(last, window[place]):
+            return window[place + 1 :]
+    return window
 
 
 def _most(samples: Sequence[Sample]) -> float | None:

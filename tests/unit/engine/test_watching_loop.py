@@ -66,6 +66,24 @@ def test_a_finding_is_one_alert_and_the_health_of_its_job(engine):
     assert (health.level, health.code) == ("error", "not_finite")
 
 
+def test_one_bad_value_is_one_however_often_it_is_looked_at(engine):
+    ref = engine.running()
+    tell(engine, ref, "loss", 1.0, math.nan)
+    for _ in range(4):
+        look(engine)
+    [found] = alerts(engine)
+    assert (found.level, found.params["times"]) == ("warning", 1)
+
+
+def test_bad_values_between_two_looks_are_not_missed(engine):
+    ref = engine.running()
+    tell(engine, ref, "loss", 1.0)
+    look(engine)
+    tell(engine, ref, "loss", math.nan, *[1.0] * 40, step=1)
+    look(engine)
+    assert [found.code for found in alerts(engine)] == ["not_finite"]
+
+
 def test_a_job_without_findings_is_well(engine):
     ref = engine.running()
     look(engine)
