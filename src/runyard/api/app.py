@@ -29,6 +29,7 @@ from runyard.api.routes import (
     legacy,
     logs,
     nodes,
+    notifications,
     overview,
     queue,
     rules,
@@ -88,7 +89,7 @@ def _add_routes(app: FastAPI) -> None:
     # A submit is described by its route in jobs.py, and served without that route's layers.
     app.add_route(f"{BASE}/jobs", jobs.submit, ["POST"], include_in_schema=False)
     often = (jobs, actions, logs, history, job_metrics)
-    for part in (*often, queue, overview, nodes, alerts, rules, evidence, keys):
+    for part in (*often, queue, overview, nodes, alerts, rules, evidence, notifications, keys):
         app.include_router(part.router, prefix=BASE)
     app.include_router(legacy.router)
     app.include_router(health.router)

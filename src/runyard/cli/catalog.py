@@ -38,6 +38,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("server", "run the server in the foreground"),
             ("doctor", "check that this machine is fit to run jobs"),
             ("demo", "submit a small training job and follow it"),
+            ("notify", "who is told of everybody's jobs; add, rm, test, deliveries"),
             ("keys", "list, create and revoke API keys"),
             ("backup", "copy the database while the server runs"),
             ("prune", "forget jobs that ended long ago"),

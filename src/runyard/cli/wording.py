@@ -58,6 +58,14 @@ def alert(given: Mapping[str, Any]) -> str:
     return formatting.clean(template.format_map(_Lenient(_readable(code, params))))
 
 
+def delivery_error(given: Mapping[str, Any] | None) -> str:
+    """Why a notification did not arrive."""
+    template = _words().DELIVERY_ERRORS.get(str((given or {}).get("code")))
+    if template is None or given is None:
+        return reason(given)
+    return formatting.clean(template.format_map(_Lenient(given.get("params") or {})))
+
+
 def warning(given: Mapping[str, Any]) -> str:
     """What a server accepted but says it will not, or cannot, act on."""
     template = _words().WARNINGS.get(str(given.get("code")))

@@ -31,7 +31,9 @@ def test_every_error_is_worded(words):
     assert _codes(errors.RunyardError) - set(words.ERRORS) == set()
 
 
-@pytest.mark.parametrize("name", ["REASONS", "ALERTS", "ERRORS", "MESSAGES", "WARNINGS", "NOUNS"])
+@pytest.mark.parametrize(
+    "name", ["REASONS", "ALERTS", "DELIVERY_ERRORS", "ERRORS", "MESSAGES", "WARNINGS", "NOUNS"]
+)
 def test_both_languages_say_the_same_things(name):
     assert set(getattr(en, name)) == set(getattr(zh, name))
 

@@ -86,6 +86,21 @@ ALERTS = {
     "rule": "rule {rule}: {expression} ({values})",
 }
 
+DELIVERY_ERRORS = {
+    "http_status": "the receiver answered {status}",
+    "unreachable": "the receiver cannot be reached: {why}",
+    "no_answer": "no answer within {seconds} s",
+    "redirected": "the receiver answered {status}, which leads elsewhere and is not followed",
+    "bad_certificate": "the certificate is not valid: {why}",
+    "address_refused": "the address hands out credentials of the machine and is never called",
+    "service_refused": "the service refused it with code {code}: {said}",
+    "apprise_not_installed": "the server has no apprise: pip install 'runyard[notify]'",
+    "apprise_failed": "{service} did not take it",
+    "bad_address": "the address cannot be used",
+    "target_removed": "target {name} was removed",
+    "sender_failed": "a fault of ours: {kind}",
+}
+
 WARNINGS = {
     "not_yet_honoured": "{field} is kept with the job, but this release does not act on it yet",
 }
@@ -230,6 +245,12 @@ MESSAGES = {
     "last_lines": "Last lines of the log:",
     "queue_counts": "{running} of at most {limit} run, {waiting} wait",
     "no_gpus": "There are no GPUs.",
+    "target_added": "{target} is told of: {events}",
+    "target_removed": "{target} is told nothing more.",
+    "no_targets": "Nobody is told of everybody's jobs.",
+    "no_deliveries": "Nothing was told.",
+    "test_sent": "It arrived.",
+    "test_failed": "It did not arrive: {why}",
     "no_alerts": "Nothing needs attention.",
     "no_rules": "There are no rules. As in: runyard rules add high 'loss > 10 for 5m'",
     "rule_added": "Rule {rule} is kept.",

@@ -95,6 +95,21 @@ ALERTS = {
     "rule": "规则 {rule}: {expression} ({values})",
 }
 
+DELIVERY_ERRORS = {
+    "http_status": "接收方返回 {status}",
+    "unreachable": "无法连接接收方: {why}",
+    "no_answer": "{seconds} 秒内没有应答",
+    "redirected": "接收方返回 {status}, 指向别处, 不予跟随",
+    "bad_certificate": "证书无效: {why}",
+    "address_refused": "该地址会泄露机器凭据, 拒绝访问",
+    "service_refused": "服务拒绝, 代码 {code}: {said}",
+    "apprise_not_installed": "服务器未安装 apprise: pip install 'runyard[notify]'",
+    "apprise_failed": "{service} 未接收",
+    "bad_address": "地址无法使用",
+    "target_removed": "通知目标 {name} 已删除",
+    "sender_failed": "内部错误: {kind}",
+}
+
 WARNINGS = {
     "not_yet_honoured": "{field} 已随任务保存, 但此版本尚不支持",
 }
@@ -238,6 +253,12 @@ MESSAGES = {
     "last_lines_of_service": "服务 {service} 日志的最后几行:",
     "last_lines": "日志最后几行:",
     "queue_counts": "运行 {running} 个 (上限 {limit}), 等待 {waiting} 个",
+    "target_added": "{target} 将收到: {events}",
+    "target_removed": "{target} 不再收到通知",
+    "no_targets": "没有全局通知目标",
+    "no_deliveries": "没有发送过通知",
+    "test_sent": "已送达",
+    "test_failed": "未送达: {why}",
     "no_alerts": "没有需要注意的事。",
     "no_rules": "没有规则。例如: runyard rules add high 'loss > 10 for 5m'",
     "rule_added": "规则 {rule} 已保存。",
