@@ -39,7 +39,7 @@ def post(
         answer, leads_to = _post_once(url, body, headers, deadline, timeout_s)
         if not 300 <= answer.status < 400:
             return answer
-        further = urljoin(url, leads_to)
+        further = _joined(url, leads_to)
         if answer.status not in _SAME_AGAIN or _origin(further) != _origin(url):
             break
         url = further
@@ -142,6 +142,13 @@ def _parts(url: str) -> SplitResult:
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         raise Undelivered(notifications.BAD_ADDRESS, again=False)
     return parts
+
+
+def _joined(url: str, leads_to: str) -> str:
+    try:
+        return urljoin(url, leads_to)
+    except ValueError:
+        return ""
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

@@ -43,7 +43,10 @@ def signature(secret: str, at: int, body: bytes) -> str:
 
 def _without_login(url: str) -> tuple[str, str]:
     """The address without `user:password@`, and the header that says the same."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url, ""  # whoever posts will say so
     login, at, host = parts.netloc.rpartition("@")
     if not at:
         return url, ""
