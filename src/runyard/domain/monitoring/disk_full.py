@@ -15,7 +15,7 @@ AT_LEAST = 30
 AT_LEAST_S = 300.0
 STRETCHES = 6
 SOON_S = 6 * 3600.0
-FAR = 8.0  # nobody looks further ahead than this many times what was seen
+FAR = 4.0  # nobody looks further ahead than this many times what was seen
 ERROR_S = 3600.0
 CRITICAL_S = 900.0
 # Whatever the trend: with less than this the next checkpoint will not fit.

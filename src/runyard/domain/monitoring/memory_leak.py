@@ -18,7 +18,8 @@ AT_LEAST_S = 1200.0
 URGENT_S = 400.0  # enough where less than that is left
 STRETCHES = 8
 GROWN_MB = 100.0
-GROWN = 0.05  # of what it had
+GROWN = 0.05  # of what it had, where the end is near
+GROWN_FAR = 0.15  # where there is time: caches and larger batches look like leaks for a while
 DEVIATIONS = 6.0
 STEADY = 0.75  # the last steps are so large at least, compared with the first
 EVEN = 0.6  # the usual step, compared with the mean
@@ -45,6 +46,8 @@ def find(
         return None
     left = None if limit_mb is None else max(0.0, limit_mb - known[-1].value) / late
     if _too_early(left, span(known)) or (left is not None and left > SOON_S):
+        return None
+    if _level(left) is AlertLevel.WARNING and grown < GROWN_FAR * lows[0]:
         return None
     params = {
         "kind": kind,
