@@ -49,6 +49,9 @@ from runyard.supervisor import process_table
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _STREAM_GRACE_S = 1
+_SOCKET_MESSAGE_BYTES = 64 * 1024  # of what clients of the live socket say
+_PING_S = 15.0
+_PONG_S = 20.0
 
 
 def serve(overrides: Mapping[str, object]) -> int:
@@ -219,7 +222,11 @@ class _Serving:
             create_app(yard, settings),
             loop="uvloop",
             http="httptools",
-            ws="none",
+            ws="websockets-sansio",
+            ws_max_size=_SOCKET_MESSAGE_BYTES,
+            ws_ping_interval=_PING_S,
+            ws_ping_timeout=_PONG_S,
+            ws_per_message_deflate=False,
             lifespan="off",
             log_config=None,
             access_log=False,

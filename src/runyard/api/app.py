@@ -16,6 +16,8 @@ from runyard.api.describing import ERRORS, describe
 from runyard.api.front import Front
 from runyard.api.hosts import Hosts
 from runyard.api.json_body import Json
+from runyard.api.live_feed import LiveFeed
+from runyard.api.live_socket import LiveSockets
 from runyard.api.request_count import RequestCount
 from runyard.api.routes import (
     actions,
@@ -66,6 +68,8 @@ def create_app(
     app.state.log_files = LogFiles()
     app.state.dataset_exists = dataset_exists
     _add_routes(app)
+    live = LiveSockets(LiveFeed(yard), auth)
+    app.add_api_websocket_route(f"{BASE}/monitor/ws", live.serve)
     problems.add_handlers(app)
     limit = int(settings.max_body_mb * _MB)
     app.add_middleware(

@@ -18,6 +18,8 @@ from runyard.engine.actor import Actor
 _MEMORY_S = 2.0  # how long a revoked key may still open this server
 _REMEMBERED = 1000
 _LONGEST_KEY = 512
+PROTOCOL = "runyard"
+_KEY_PROTOCOL = "bearer."
 _OPEN = frozenset({"/healthz", "/readyz"})
 _OPEN_ON_LOOPBACK = frozenset({"/metrics", "/docs", "/openapi.json"})
 
@@ -56,6 +58,11 @@ class Auth:
             self._refuse(scope)
         return actor
 
+    @staticmethod
+    def key_of(scope: Scope) -> str:
+        """The key it came with, to ask another server in its name; "" when it came without."""
+        return (_bearer(scope) or b"").decode("latin-1")
+
     def forget(self) -> None:
         """After keys changed."""
         self._known.clear()
@@ -87,7 +94,21 @@ def _bearer(scope: Scope) -> bytes | None:
             if kind.lower() == b"bearer" and 0 < len(secret) <= _LONGEST_KEY:
                 return bytes(secret)
             return None
+    return _from_subprotocol(scope)
+
+
+def _from_subprotocol(scope: Scope) -> bytes | None:
+    """A page cannot set headers of a WebSocket: it offers `runyard, bearer.KEY` as protocols."""
+    for name in scope.get("subprotocols") or ():
+        if name.startswith(_KEY_PROTOCOL):
+            secret = name.removeprefix(_KEY_PROTOCOL).encode("latin-1")
+            return secret if 0 < len(secret) <= _LONGEST_KEY else None
     return None
+
+
+def subprotocol_of(scope: Scope) -> str | None:
+    """The one to answer with, if any was offered; never the one that holds the key."""
+    return PROTOCOL if PROTOCOL in (scope.get("subprotocols") or ()) else None
 
 
 def is_local(scope: Scope) -> bool:

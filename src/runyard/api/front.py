@@ -43,7 +43,7 @@ class Front:
         elif scope["type"] == "http":
             await self._serve(scope, receive, send)
         else:
-            await send({"type": "websocket.close", "code": 1008})
+            await self._open_socket(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = secrets.token_hex(8)
@@ -78,6 +78,22 @@ class Front:
             logger.exception("request {} {} {} failed", request_id, scope["method"], scope["path"])
             if not started:
                 await problem(errors.RunyardError(), request_id)(scope, receive, send_with_id)
+
+    async def _open_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The same for a WebSocket, whose origin matters: browsers let any page open one."""
+        request_id = secrets.token_hex(8)
+        scope["request_id"] = request_id
+        try:
+            self._hosts.check("WEBSOCKET", scope["headers"])
+            scope["actor"] = await self._auth.identify(scope)
+        except errors.RunyardError as error:
+            await receive()  # its wish to connect
+            if "websocket.http.response" in scope.get("extensions", {}):
+                await problem(error, request_id)(scope, receive, send)
+            else:
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        await self._app(scope, receive, send)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """`receive`, with TooLarge at once for a body that says it is too large, and for one that

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from runyard.api.answers import BASE
 from runyard.domain import errors
 
 _CONNECT_S = 5.0
@@ -26,11 +27,9 @@ def was_forwarded(request: Request) -> bool:
 
 async def forward(request: Request, url: str) -> StreamingResponse:
     parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    secure = ssl.create_default_context() if parts.scheme == "https" else None
     try:
         async with asyncio.timeout(_CONNECT_S):
-            reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=secure)
+            reader, writer = await _connected(parts)
     except (OSError, TimeoutError):
         raise _unreachable(url) from None
     try:
@@ -43,6 +42,37 @@ async def forward(request: Request, url: str) -> StreamingResponse:
     body = _body(reader, writer, headers)
     back = {name: value for name, value in headers.items() if name in _PASSED_BACK}
     return StreamingResponse(body, status, headers=back)
+
+
+async def fetch_raw(
+    url: str, ref: str, attempt: int | None, offset: int, length: int, key: str
+) -> tuple[bytes, int]:
+    """Bytes of a log that another server has, and how many it has in all."""
+    query = f"raw=true&offset={offset}&length={length}&attempt={attempt or 1}"
+    target = f"{BASE}/jobs/{ref}/logs?{query}"
+    parts = urlsplit(url)
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            reader, writer = await _connected(parts)
+        lines = [f"GET {target} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close"]
+        lines += [f"{_MARK}: 1", f"Authorization: Bearer {key}"]
+        writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+        async with asyncio.timeout(_ANSWER_S):
+            status, headers = await _head(reader)
+            data = b"".join([part async for part in _body(reader, writer, headers)])
+    except (OSError, TimeoutError, ValueError, EOFError):
+        raise _unreachable(url) from None
+    if status != 200:
+        raise _unreachable(url)
+    return data, int(headers.get("x-log-size") or 0)
+
+
+async def _connected(
+    parts: SplitResult,
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    secure = ssl.create_default_context() if parts.scheme == "https" else None
+    return await asyncio.open_connection(parts.hostname, port, ssl=secure)
 
 
 def _unreachable(url: str) -> errors.Unavailable:

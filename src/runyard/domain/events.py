@@ -23,6 +23,7 @@ JOB_RELEASED = "job_released"
 JOB_ENQUEUED = "job_enqueued"  # priority set, hold released
 JOB_STOPPING = "job_stopping"
 JOB_ADOPTED = "job_adopted"  # by a restarted server
+JOB_DELETED = "job_deleted"  # with all that was recorded of it; params: job
 JOB_SWEPT = "job_swept"  # still cancelling after minutes: looked for and ended again
 LEASE_LOST = "lease_lost"  # the client did not renew it
 SERVICE_READY = "service_ready"  # a service of the job answers

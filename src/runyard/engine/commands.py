@@ -234,6 +234,7 @@ class Commands:
 
     def delete(self, ref: str, actor: Actor) -> None:
         """Record, folders and logs of an ended job; its outputs and checkpoints are never ours."""
+        now = self._parts.clock()
 
         def work(tx: Transaction) -> tuple[Job, list[Unit]]:
             job = find(tx, ref)
@@ -243,6 +244,8 @@ class Commands:
             units = [unit_of(attempt) for attempt in tx.attempts(job.id)]
             units += [unit_of(one) for one in tx.preparations(job.id)]
             tx.delete_job(job.id)
+            told = {"job": job.ref}
+            tx.append_event(None, Event(events.JOB_DELETED, now, actor.name, None, told))
             return job, units
 
         job, units = self._parts.store.write(work)

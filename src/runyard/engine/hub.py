@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from runyard.domain.events import StoredEvent
+from runyard.engine.recent_events import RecentEvents
 
 
 class Watch:
@@ -39,9 +40,11 @@ class Hub:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watches: dict[int | None, set[Watch]] = {}
+        self.recent = RecentEvents()
         self.closing = False
 
     def publish(self, events: Sequence[StoredEvent]) -> None:
+        self.recent.add(events)
         with self._lock:
             concerned = set(self._watches.get(None, ()))
             for event in events:
@@ -76,3 +79,4 @@ class Hub:
         for watch in everyone:
             watch.closing = True
             watch._set()
+        self.recent.tell()

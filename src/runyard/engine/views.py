@@ -75,6 +75,11 @@ class Views:
             page = reader.jobs(chosen, limit=limit, cursor=cursor)
             return page, self._briefs(reader, page.jobs)
 
+    def some(self, job_ids: Sequence[int]) -> list[JobView]:
+        """As on a page of the list, in any order; ids without a job are left out."""
+        with self._parts.store.read() as reader:
+            return self._briefs(reader, reader.jobs_by_id(job_ids))
+
     def queue(self, limit: int) -> QueueStatus:
         with self._parts.store.read() as reader:
             active = reader.active_attempts()

@@ -21,6 +21,7 @@ from runyard.engine.alerting import AlertDesk
 from runyard.engine.commands import Commands, find
 from runyard.engine.evidence import EvidenceFile
 from runyard.engine.keys import Keys
+from runyard.engine.live_reads import LiveReads
 from runyard.engine.machines import GpuView, Machines
 from runyard.engine.notifying import NotificationDesk
 from runyard.engine.outbox import Outbox
@@ -42,9 +43,11 @@ class Yard:
     def __init__(self, parts: Parts, tag_of: Callable[[int], int | None]) -> None:
         self._parts = parts
         self.hub = parts.hub
+        self.board = parts.board
         self.settings = parts.settings
         self._commands = Commands(parts)
         self._views = Views(parts)
+        self.live = LiveReads(parts, self._views)
         self._machines = Machines(parts)
         self.runtime = Runtime(parts, self._commands, self._machines, tag_of)
         self._submitter = Submitter(
