@@ -105,9 +105,14 @@ class KeepAlive:
 class Yard:
     """A server on a folder of its own; leaving the context ends it and everything it started."""
 
-    def __init__(self, max_concurrent: int = 2, **settings: str) -> None:
+    def __init__(self, max_concurrent: int = 2, person: Any = None, **settings: str) -> None:
+        """`person`: whose server it is (see tests/throwaway_user.py); ours if nobody is named."""
         adopt_orphans()
         self.folder = Path(tempfile.mkdtemp(prefix="runyard-bench-"))
+        self.command = [RUNYARD] if person is None else [person.python, "-m", "runyard"]
+        self.becoming: dict[str, Any] = {} if person is None else person.becoming
+        if self.becoming:
+            shutil.chown(self.folder, self.becoming["user"], self.becoming["group"])
         self.port = free_port()
         self.environment = {
             **{name: text for name, text in os.environ.items() if not name.startswith("RUNYARD_")},
@@ -120,6 +125,8 @@ class Yard:
             "RUNYARD_GPU_LOCK_DIR": str(self.folder / "gpu-locks"),
             **{f"RUNYARD_{name.upper()}": value for name, value in settings.items()},
         }
+        if person is not None:
+            self.environment["HOME"] = str(person.home)
         self.server: subprocess.Popen[bytes] | None = None
         self.http = KeepAlive(self.port)
         self.start_s = self.start()
@@ -144,12 +151,13 @@ class Yard:
         began = time.monotonic()
         with (self.folder / "server.log").open("ab") as log:
             self.server = subprocess.Popen(
-                [RUNYARD, "server"],
+                [*self.command, "server"],
                 env=self.environment,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                **self.becoming,
             )
         until(self._ready, 60)
         took = time.monotonic() - began
