@@ -22,6 +22,7 @@ _FAR_BEHIND = 64 * 2**20  # a log further behind than this is not caught up with
 _HEAD = 64 * 1024  # read again after a restart: totals are told at the beginning
 _BEFORE = 256 * 1024  # and what came last
 _FIND_EVERY_S = 15.0
+_FORECAST_EVERY_S = 5.0
 _MARK_EVERY = 256 * 1024  # bytes without a metric in them after which it is noted how far
 
 
@@ -68,6 +69,9 @@ class AttemptReading:
         self._find_at = float("-inf")
         self._bar = ""
         self._told_bar = ""
+        self._told: tuple[object, ...] = ()
+        self._told_at = float("-inf")
+        self._progress: Progress | None = None
         self._marked = self._place()
         if kept:
             self._remember()
@@ -98,6 +102,15 @@ class AttemptReading:
         return json.dumps(kept)
 
     def progress(self, now: float) -> Progress | None:
+        """Worked out anew when something was told, and sometimes while nothing is."""
+        it = self.account
+        told = (it.at, it.step, it.fraction, it.phase)
+        if told != self._told or not 0 <= now - self._told_at < _FORECAST_EVERY_S:
+            self._told, self._told_at = told, now
+            self._progress = self._work_out(now)
+        return self._progress
+
+    def _work_out(self, now: float) -> Progress | None:
         it = self.account
         if not it.source:
             return None

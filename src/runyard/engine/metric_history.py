@@ -21,7 +21,7 @@ from runyard.stores.base import Transaction
 from runyard.stores.base_metrics import EVERYTHING, MetricRange, Series
 
 BATCH_S = 0.3
-_PER_TRANSACTION = 3000  # samples; more would keep other writers waiting
+_PER_TRANSACTION = 1000  # samples; more would keep other writers waiting
 _MOST_WAITING = 200_000  # samples in memory while the store cannot be written
 _FLUSH_PATIENCE_S = 2.0
 

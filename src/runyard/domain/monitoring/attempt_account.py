@@ -19,6 +19,8 @@ EVENT_FILES = "tensorboard"
 MOST_NAMES = 2000
 _MOST_RANKS = 64
 _SELDOM_S = 1.0  # between two points of a value that is drawn many times a second
+_WAY = 256  # newest places that time left is judged by
+_WAY_APART_S = 0.25
 _APART_S = 1e-6  # what tells two values of one step apart
 
 _VALIDATION_RUNS = frozenset({"validation", "valid", "val", "eval", "evaluation"})
@@ -31,7 +33,7 @@ class AttemptAccount:
         self._giver: dict[str, str] = {}  # metric -> report, log, tensorboard
         self._last: dict[str, tuple[int | None, float]] = {}  # metric -> step and time
         self._run_of: dict[str, str] = {}  # tag -> the first folder that had it
-        self._way: deque[estimate.Sample] = deque(maxlen=2 * estimate.MOST_SAMPLES)
+        self._way: deque[estimate.Sample] = deque(maxlen=_WAY)
         self._way_phase = 0
         self.fraction: float | None = None
         self.furthest = 0.0
@@ -117,7 +119,11 @@ class AttemptAccount:
             self.phase = _TRAINING
         self.fraction = fraction
         self.furthest = max(self.furthest, fraction)
-        self._way.append((at, fraction))
+        way = self._way
+        if len(way) > 1 and 0 <= at - way[-2][0] < _WAY_APART_S:
+            way[-1] = (at, fraction)
+        else:
+            way.append((at, fraction))
 
     def _note_event_step(self, step: int, at: float) -> None:
         self.source = EVENT_FILES
