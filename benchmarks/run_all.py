@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,13 +14,28 @@ QUESTIONS = (
     "accepted_rate",
     "deep_queue",
     "idle_cost",
+    "watch_cost",
     "adoption",
+    "cancel_tree",
+    "random_kills",
     "cli_start",
 )
 
 
+# Only where there is a GPU and a python3 that can use it.
+ON_A_GPU = ("gpu_cancel",)
+
+
+def has_gpu() -> bool:
+    probe = "import torch; raise SystemExit(not torch.cuda.is_available())"
+    python = shutil.which("python3") or sys.executable
+    return subprocess.run([python, "-c", probe], capture_output=True, check=False).returncode == 0
+
+
 def main(arguments: list[str]) -> int:
-    chosen = [word for word in arguments if word in QUESTIONS] or list(QUESTIONS)
+    every = [*QUESTIONS, *ON_A_GPU]
+    chosen = [word for word in arguments if word in every]
+    chosen = chosen or [*QUESTIONS, *(ON_A_GPU if has_gpu() else ())]
     flags = [word for word in arguments if word.startswith("-")]
     broken = []
     for question in chosen:

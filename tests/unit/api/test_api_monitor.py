@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import pytest
 from served import until
@@ -168,3 +169,21 @@ def test_who_looks_is_shown_newer_figures(make_served):
         return use["processes"] == 1 and use
 
     assert until(measured, 20)["memory_gb"] == 0.0625
+
+
+def test_nodes_of_other_servers_are_told_from_the_store(make_served):
+    served = make_served()
+    own = served.yard.nodes()[0]
+    now = served.store.now()
+
+    def others(tx):
+        tx.put_node(replace(own, node_id="node-2", name="second", heartbeat_at=now))
+        tx.put_node(replace(own, node_id="node-3", name="silent", heartbeat_at=now - 3600))
+        for name in ("node-2", "node-3"):
+            tx.insert_node_points(name, [Sample("node.cpu_percent", now - 1, 77.0)])
+
+    served.store.write(others)
+    nodes = {node["name"]: node for node in served.api("GET", "/monitor/status").body["nodes"]}
+    assert nodes["second"]["metrics"] == {"cpu_percent": 77.0}
+    assert nodes["silent"]["metrics"] == {}
+    assert nodes["silent"]["at"] is None
