@@ -6,12 +6,12 @@ import json
 import math
 import os
 import time
-from pathlib import Path
 
 import pytest
 from watched_store import WatchedStore
 
 from engine_yard import ANN
+from event_files import recorded
 from runyard.domain import errors
 from runyard.engine import attempt_reading, log_reading, read_marks
 from runyard.engine.attempt_reading import AttemptReading, Files
@@ -106,8 +106,8 @@ def test_a_report_beats_the_log(training):
 
 
 def test_event_files_of_the_output_folder(tmp_path):
-    folder = Path(__file__).parents[1] / "probes" / "recorded"
-    files = Files(str(tmp_path / "out.log"), str(tmp_path / "metrics.jsonl"), str(folder))
+    recorded(tmp_path)
+    files = Files(str(tmp_path / "out.log"), str(tmp_path / "metrics.jsonl"), str(tmp_path))
     begun = 1_789_999_999.0
     reading = AttemptReading(files, "train", begun, TensorBoardFiles(), None)
     taken = reading.read(begun + 100)

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from event_files import event, image, record, scalar, tensor, version
 
+from event_files import event, image, record, recorded, scalar, tensor, version
 from runyard.domain.monitoring.series import Sample
 from runyard.probes.tensorboard import TensorBoardFiles
 
@@ -123,10 +123,8 @@ def test_what_is_gone_or_no_file_is_empty(tmp_path):
         assert (found.samples, found.offset, found.more) == ([], 7, False)
 
 
-def test_a_file_that_a_real_library_wrote():
-    """Written by tensorboardX: scalars, then a text and a histogram."""
-    [path] = TensorBoardFiles().find(str(Path(__file__).parent / "recorded"), 0.0)
-    found = TensorBoardFiles().read(path, 0, 0.0, ALL).samples
+def test_a_file_that_a_real_library_wrote(tmp_path):
+    found = _read(recorded(tmp_path)).samples
     assert [(one.name, one.step) for one in found] == [("train/loss", n) for n in range(21)]
     assert [one.value for one in found[:20]] == [pytest.approx(1 / (n + 1)) for n in range(20)]
     assert math.isnan(found[20].value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import struct
+from pathlib import Path
 
 
 def crc32c(data: bytes) -> int:
@@ -59,3 +61,11 @@ def tensor(tag: str, value: float, *, packed: bool = False, double: bool = False
 
 def image(tag: str, size: int) -> bytes:
     return chunk(1, tag.encode()) + chunk(4, b"\0" * size)
+
+
+def recorded(folder: Path) -> Path:
+    """A file that tensorboardX wrote: 21 scalars from 1,790,000,000 on, a text, a histogram."""
+    text = (Path(__file__).parent / "tensorboardx_events.base64").read_text()
+    path = folder / "events.out.tfevents.1790000000.host"
+    path.write_bytes(base64.b64decode(text))
+    return path
