@@ -76,7 +76,7 @@ def report_times(took: list[float], name: str, record_property) -> float:
 
 
 def test_a_thousand_points_a_second(make_yard, record_property):
-    """R15: ten jobs of a hundred points a second."""
+    """R14: ten jobs of a hundred points a second."""
     yard = make_yard(max_concurrent=10).start()
     took = flood(yard, jobs=10, rate=100, seconds=10)
     assert report_times(took, "flood", record_property) < 2000  # whatever else runs here
@@ -84,7 +84,7 @@ def test_a_thousand_points_a_second(make_yard, record_property):
 
 @pytest.mark.slow
 def test_a_thousand_points_a_second_of_fifty_jobs_for_a_minute(make_yard, record_property):
-    """R15: nothing lost; answers under 50 ms on a machine that does nothing else."""
+    """R14: nothing lost; answers under 50 ms on a machine that does nothing else."""
     yard = make_yard(max_concurrent=50).start()
     took = flood(yard, jobs=50, rate=20, seconds=60)
     assert report_times(took, "flood_of_fifty", record_property) < 1000

@@ -152,7 +152,7 @@ def test_the_time_left_is_about_right_after_a_third(watched, program):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_newest_metrics_and_the_use_of_time_are_told_with_the_job(watched, program):
-    """R38"""
+    """R14"""
     yard, found = watched
     _, truth, job = found[program]
     now = yard.job(job)
@@ -165,7 +165,7 @@ def test_the_newest_metrics_and_the_use_of_time_are_told_with_the_job(watched, p
 
 
 def test_a_server_that_is_killed_and_comes_back_has_every_point_once(tmp_path, make_yard):
-    """R24: neither lost nor doubled, whatever was being written."""
+    """R14: neither lost nor doubled, whatever was being written."""
     yard = make_yard("--on-shutdown", "keep").start()
     truths = {
         program: tmp_path / f"{program}.json" for program in ("train_json_lines", "train_report")

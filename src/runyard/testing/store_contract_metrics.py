@@ -122,7 +122,7 @@ class MetricContract:
         assert max(step or 0 for step in some) <= 3_000
 
     def test_the_run_as_it_stands_over_several_attempts(self, store: Store) -> None:
-        """R38: what a resumed attempt did again replaces what was lost."""
+        """What a resumed attempt did again replaces what was lost."""
         job = submit_one(store)
         _insert(store, job.id, _losses(0, 300), attempt=1)
         _insert(store, job.id, _losses(200, 400, at=START + 1_000), attempt=2)

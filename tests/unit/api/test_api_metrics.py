@@ -27,7 +27,7 @@ def _losses(count):
 
 
 def test_the_shape_of_a_series(served, job):
-    """R15, DESIGN section 14"""
+    """R14, DESIGN section 14"""
     samples = [Sample("loss", AT, 0.5, 1), Sample("loss", AT + 1, 0.25, 2)]
     _record(served, job, [*samples, Sample("system.rss_mb", AT, 100.0)])
     answer = served.api("GET", f"/jobs/{job}/metrics")

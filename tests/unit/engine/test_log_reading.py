@@ -140,7 +140,7 @@ def test_an_attempt_that_lived_between_two_looks_is_read(engine):
 
 
 def test_a_restart_loses_and_doubles_nothing(make_engine):
-    """R24"""
+    """R14"""
     yard = make_engine()
     training = Training(yard)
     for start in (1, 21, 41):

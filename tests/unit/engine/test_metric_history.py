@@ -59,7 +59,7 @@ def test_it_is_written_soon_without_being_asked(yard, history, job_id):
 
 
 def test_samples_and_how_far_was_read_are_written_together_or_not_at_all(yard, history, job_id):
-    """R24"""
+    """R14"""
     inside = []
 
     def look(tx):

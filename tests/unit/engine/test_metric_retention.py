@@ -14,7 +14,7 @@ def _insert(yard, job_id, samples):
 
 
 def test_points_of_jobs_go_by_age(engine):
-    """R15"""
+    """R14"""
     now = engine.clock()
     old = engine.job(engine.submit(hold=True)).id
     samples = [Sample("loss", now - 40 * DAY + n, float(n % 9), n) for n in range(1000)]
