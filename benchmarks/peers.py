@@ -1,7 +1,7 @@
 """Other queues to compare with: used when installed, installed only when asked for.
 
-`python benchmarks/peers.py --install tsp huey hyperqueue ray` puts them in place; Debian
-packages need root.
+`python benchmarks/peers.py --install tsp slurm huey hyperqueue ray celery` puts them in place.
+Debian packages need root, and their daemons are not started: the benchmarks start their own.
 """
 
 from __future__ import annotations
@@ -19,9 +19,18 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PLACES = HERE.parent / "build" / "peers"
-FROM_INDEX = {"huey": "huey", "hyperqueue": "hyperqueue", "ray": "ray[default]"}
+FROM_INDEX = {
+    "huey": "huey",
+    "hyperqueue": "hyperqueue",
+    "ray": "ray[default]",
+    "celery": "celery[redis]",
+}
+FROM_DEBIAN = {
+    "tsp": ("task-spooler",),
+    "slurm": ("slurmctld", "slurmd", "slurm-client", "munge"),
+    "celery": ("redis-server",),
+}
 LIMIT_S = 180
-FROM_DEBIAN = {"tsp": "task-spooler"}
 
 
 def python_of(name: str) -> Path | None:
@@ -36,14 +45,19 @@ def has_tsp() -> bool:
 
 def install(names: list[str]) -> None:
     for name in names:
-        if name in FROM_DEBIAN:
-            subprocess.run(["apt-get", "install", "-qq", "-y", FROM_DEBIAN[name]], check=True)
-            continue
-        place = PLACES / name
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        subprocess.run(
-            [place / "bin/python", "-m", "pip", "install", "-q", FROM_INDEX[name]], check=True
-        )
+        if packages := FROM_DEBIAN.get(name):
+            # As in single-user mode: what is installed is not started.
+            subprocess.run(
+                ["apt-get", "install", "-qq", "-y", "--no-install-recommends", *packages],
+                env={**os.environ, "RUNLEVEL": "1", "DEBIAN_FRONTEND": "noninteractive"},
+                check=True,
+            )
+        if name in FROM_INDEX:
+            place = PLACES / name
+            subprocess.run([sys.executable, "-m", "venv", place], check=True)
+            subprocess.run(
+                [place / "bin/python", "-m", "pip", "install", "-q", FROM_INDEX[name]], check=True
+            )
 
 
 @contextmanager
@@ -102,5 +116,6 @@ def finished_rate_of(name: str, count: int) -> float | None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--install", nargs="+", choices=[*FROM_DEBIAN, *FROM_INDEX], default=[])
+    known = sorted({*FROM_DEBIAN, *FROM_INDEX})
+    parser.add_argument("--install", nargs="+", choices=known, default=[])
     install(parser.parse_args().install)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import random
 import signal
@@ -31,6 +32,7 @@ exit {code}
 """
 LEFTOVERS = ("", "", "setsid sleep 60 &", "(setsid env -i sleep 60 &)", "trap '' TERM")
 KINDS = ("server", "keeper", "supervisor", "supervisor", "job", "all")
+KEEPER, SUPERVISOR = "runyard-keeper", "runyard-superv"  # what the kernel calls them
 ENDS = {"job_completed", "job_failed", "job_retrying", "job_cancelled"}
 
 
@@ -43,6 +45,7 @@ class Storm:
     codes: dict[str, int] = field(default_factory=dict)  # of every job that was acknowledged
     cancelled: set[str] = field(default_factory=set)  # whose cancel was acknowledged
     killed: Counter[str] = field(default_factory=Counter)
+    supervisors_killed: set[tuple[int, int]] = field(default_factory=set)  # (pid, start ticks)
     calm: threading.Event = field(default_factory=threading.Event)
     trouble: list[str] = field(default_factory=list)
 
@@ -80,33 +83,39 @@ class Storm:
         while not self.calm.is_set():
             try:
                 duty(chosen)
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 time.sleep(0.1)
             except Exception as error:
                 self.trouble.append(repr(error))
                 return
             time.sleep(chosen.uniform(0.02, 0.2))
 
-    def _submit_one(self, chosen: random.Random) -> None:
+    def _submit_one(
+        self, chosen: random.Random, seconds: float | None = None, **fields: Any
+    ) -> str | None:
         code = chosen.choice((0, 0, 0, 3, 42))
         script = SCRIPT.format(
             folder=self.folder,
             truth=self.truth.path,
             leftover=chosen.choice(LEFTOVERS),
-            seconds=round(chosen.expovariate(3), 2),
+            seconds=round(chosen.expovariate(3), 2) if seconds is None else seconds,
             code=code,
         )
         body = {**SMALL, "command": ["sh", "-c", script], "grace_s": 0.5, "max_retries": 1}
-        answer = self.yard.api("POST", "/jobs", body, timeout=5)
+        answer = self.yard.api("POST", "/jobs", body | fields, timeout=5)
         if answer.status == 201:
             self.codes[answer.body["job_id"]] = code
-        elif answer.status != 503:
+            return str(answer.body["job_id"])
+        if answer.status != 503:
             self.trouble.append(f"submit answered {answer.status} {answer.data[:300]!r}")
+        return None
 
     def _cancel_one(self, chosen: random.Random) -> None:
         if not self.codes:
             return
-        ref = chosen.choice(list(self.codes)[-20:])
+        self._cancel(chosen.choice(list(self.codes)[-20:]))
+
+    def _cancel(self, ref: str) -> None:
         answer = self.yard.api("POST", f"/jobs/{ref}/cancel", timeout=5)
         if answer.ok:
             self.cancelled.add(ref)
@@ -118,15 +127,15 @@ class Storm:
         if what == "server":
             self.yard.kill9()
         elif what == "keeper":
-            self._kill_processes("runyard-keeper", 1)
+            self._kill_processes(KEEPER, 1)
         elif what == "supervisor":
-            self._kill_processes("runyard-superv", self.random.randint(1, 3))
+            self._kill_processes(SUPERVISOR, self.random.randint(1, 3))
         elif what == "job":
             self._kill_a_main_process()
         else:
             self.yard.kill9()
-            self._kill_processes("runyard-keeper", 9)
-            self._kill_processes("runyard-superv", self.random.randint(1, 9))
+            self._kill_processes(KEEPER, 9)
+            self._kill_processes(SUPERVISOR, self.random.randint(1, 9))
         self.killed[what] += 1
         self._ensure_server()
 
@@ -137,7 +146,10 @@ class Storm:
         for pid in [pid for pid in pids if _name(pid) == name][:most]:
             with contextlib.suppress(OSError):
                 pidfd = os.pidfd_open(pid)
+                ticks = identity.start_ticks(pid)
                 if pid in keepers_of(self.yard.data) and _name(pid) == name:
+                    if name == SUPERVISOR and ticks is not None:
+                        self.supervisors_killed.add((pid, ticks))
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                 os.close(pidfd)
 
@@ -244,9 +256,12 @@ class Strangers:
         waits = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(3600)", *words]
         self._all.append(subprocess.Popen(waits, start_new_session=True))
 
-    def assert_unharmed(self) -> None:
+    def harmed(self) -> int:
         assert self._all
-        assert [stranger.poll() for stranger in self._all] == [None] * len(self._all)
+        return sum(stranger.poll() is not None for stranger in self._all)
+
+    def assert_unharmed(self) -> None:
+        assert self.harmed() == 0
 
     def close(self) -> None:
         for stranger in self._all:
