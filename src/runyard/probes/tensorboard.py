@@ -10,6 +10,7 @@ import os
 import stat
 import struct
 from collections.abc import Iterator
+from itertools import islice
 
 from runyard.domain.monitoring.series import Sample
 from runyard.probes.base import EventReading
@@ -29,19 +30,23 @@ class TensorBoardFiles:
     """See probes/base.py for the promises."""
 
     def find(self, folder: str, since: float) -> list[str]:
+        """Folders of millions of files are not looked through: only so many entries are."""
         found: list[str] = []
-        entries = 0
-        for parent, folders, names in os.walk(folder):
-            if os.path.relpath(parent, folder).count(os.sep) >= _DEEPEST - 1:
-                folders.clear()
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            entries += len(folders) + len(names)
-            for name in sorted(names):
-                path = os.path.join(parent, name)
-                if _MARK in name and _is_file_since(path, since):
-                    found.append(path)
-            if entries > _MOST_ENTRIES or len(found) >= _MOST_FILES:
-                break
+        left = _MOST_ENTRIES
+        folders = [(folder, 0)]
+        while folders and left > 0 and len(found) < _MOST_FILES:
+            parent, depth = folders.pop(0)
+            try:
+                with os.scandir(parent) as entries:
+                    here = list(islice(entries, left))
+            except OSError:
+                continue
+            left -= len(here)
+            for entry in sorted(here, key=lambda entry: entry.name):
+                if _MARK in entry.name and _is_file_since(entry.path, since):
+                    found.append(entry.path)
+                elif depth < _DEEPEST and _is_folder(entry):
+                    folders.append((entry.path, depth + 1))
         return found[:_MOST_FILES]
 
     def read(self, path: str, offset: int, since: float, most: int) -> EventReading:
@@ -55,6 +60,10 @@ class TensorBoardFiles:
             return EventReading([], offset, False)
         finally:
             os.close(handle)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    return not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
 
 
 def _is_file_since(path: str, since: float) -> bool:

@@ -121,3 +121,39 @@ def test_many_threads_at_once() -> None:
         thread.join()
     assert not failures
     assert len(board.window(1, "loss")) == 100
+
+
+def test_late_samples_of_a_forgotten_job_do_not_bring_it_back() -> None:
+    board, heard = Board(), []
+    board.on_samples(lambda *told: heard.append(told))
+    board.record(7, 1, [_loss(1.0)])
+    board.forget(7, 1)
+    board.record(7, 1, [_loss(2.0)])
+    board.set_progress(7, _progress(0.5))
+    board.set_health(7, Health("ok"))
+    assert board.jobs() == []
+    assert len(heard) == 2
+    board.begin(7, 2)
+    board.set_progress(7, _progress(0.1))
+    board.record(7, 2, [_loss(3.0)])
+    board.forget(7, 1)  # the end of the attempt before, read late
+    assert board.latest(7)["loss"].value == 3.0
+    assert board.progress(7) is not None
+
+
+def test_what_is_restored_is_told_to_nobody() -> None:
+    board, heard = Board(), []
+    board.on_samples(lambda *told: heard.append(told))
+    board.restore(7, 1, [_loss(1.0)])
+    assert board.names(7) == ["loss"]
+    assert heard == []
+
+
+def test_it_is_watched_while_somebody_looks() -> None:
+    board = Board()
+    assert not board.is_watched()
+    with board.watching():
+        assert board.is_watched()
+    assert not board.is_watched()
+    board.looked()
+    assert board.is_watched()
