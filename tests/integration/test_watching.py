@@ -171,7 +171,7 @@ def test_a_rule_begins_another_attempt(yard):
 
 def test_a_rule_that_only_tells_closes_by_itself(yard):
     rule(yard, "low", 'loss < 0 and stage == "running"')
-    ref = training(yard, TRAINS.format(loss="-1.0 if step < 15 else 1.0"))
+    ref = training(yard, TRAINS.format(loss="-1.0 if step < 60 else 1.0"))
     alert(yard, ref, "rule")
     until(lambda: alert(yard, ref, "rule")["status"] == "closed", 60)
     assert yard.status(ref) == "running"
