@@ -1,0 +1,97 @@
+"""Log lines as they are compared: without colours, prefixes of ranks and clocks, and bounded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from runyard.domain.progress.written import clean
+
+LONGEST_HEAD = 3000
+LONGEST_TAIL = 1000
+
+_RANK = re.compile(
+    r"\[rank ?(\d{1,6})\]: ?|\[default(\d{1,6})\]: ?|\[\d{1,4},(\d{1,6})\]<std(?:err|out)>: ?"
+    r"|(?:RANK|Rank|rank)[ =:](\d{1,6}): ",
+)
+_RAY = re.compile(
+    r"\([A-Za-z_][\w.:]{0,80} (?:rank=(\d{1,6}) )?pid=\d{1,9}(?:, ip=[\w.:]{1,64})?\) ?"
+)
+_GLOG = re.compile(
+    r"\[?([IWEF])(\d{1,2})(\d{2}) (\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)"
+    r"(?: +\d{1,9})? [\w./\\-]{1,200}:\d{1,7}\] ?"
+)
+_CLOCK = re.compile(
+    r"\[?\d{4}-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?\]?:?"
+    r"(?: -)? ?"
+)
+_LEVEL = re.compile(r"\[?(DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\]?(?: -|:)? ?")
+_WARNING = re.compile(
+    r"\b(?:WARNING|DEBUG)\b|(?<!NCCL )\bWARN\b|\b[A-Z]\w{0,40}Warning:|^warning:|: warning:"
+    r"|\bRetrying\b|\bretrying in\b|^[WI] (?:tensorflow|external|xla)/"
+)
+_GROUP = re.compile(r" {2,8}[|+] ")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One line of a log. `body` keeps its indent, which tells the lines of a traceback apart;
+    `stamp` is its own clock as seconds within the year."""
+
+    number: int
+    raw: str
+    body: str
+    rank: int | None = None
+    stamp: float | None = None
+    at: float | None = None
+    warns: bool = False
+
+
+def read(number: int, line: str, at: float | None = None) -> Text:
+    raw = _bounded(line)
+    rank, rest = _without_rank(raw)
+    rest, stamp, level = _without_clock(rest)
+    if rank is None and stamp is not None:
+        rank, rest = _without_rank(rest)
+    group = _GROUP.match(rest)  # lines of an exception group
+    if group is not None:
+        rest = rest[group.end() :]
+    warns = level in ("W", "WARNING", "WARN", "DEBUG") or _WARNING.search(rest[:400]) is not None
+    return Text(number, raw.strip(), rest, rank, stamp, at, warns)
+
+
+def _bounded(line: str) -> str:
+    if len(line) > LONGEST_HEAD + LONGEST_TAIL:
+        line = f"{line[:LONGEST_HEAD]} ... {line[-LONGEST_TAIL:]}"
+    line = line.rstrip("\r\n")
+    line = line[line.rfind("\r") + 1 :]
+    indent = len(line) - len(line.lstrip(" \t"))
+    return line[:indent].replace("\t", "    ") + clean(line)
+
+
+def _without_rank(line: str) -> tuple[int | None, str]:
+    found = _RANK.match(line) or _RAY.match(line)
+    if found is None:
+        return None, line
+    number = next((group for group in found.groups() if group is not None), None)
+    return None if number is None else int(number), line[found.end() :]
+
+
+def _without_clock(line: str) -> tuple[str, float | None, str]:
+    """The rest, the clock, and the level the line was written with."""
+    found = _GLOG.match(line)
+    if found is not None:
+        level, *clock = found.groups()
+        return line[found.end() :], _seconds(*clock), level
+    found, stamp, level = _CLOCK.match(line), None, ""
+    if found is not None:
+        stamp, line = _seconds(*found.groups()), line[found.end() :]
+    said = _LEVEL.match(line)
+    if said is not None and (stamp is not None or line[said.end() - 1 : said.end()] in ": ]-"):
+        level, line = said.group(1), line[said.end() :]
+    return line, stamp, level
+
+
+def _seconds(month: str, day: str, hour: str, minute: str, second: str) -> float:
+    days = int(month) * 31 + int(day)
+    return ((days * 24 + int(hour)) * 60 + int(minute)) * 60 + float(second.replace(",", "."))

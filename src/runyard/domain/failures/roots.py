@@ -1,0 +1,154 @@
+"""Which of the lines that may be the cause is it: the earliest across all ranks that training did
+not survive, and that is no echo of another rank's end."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+from runyard.domain.failures.categories import Category
+from runyard.domain.failures.evidence import RankLog
+from runyard.domain.failures.log_text import Text
+from runyard.domain.failures.scan import Observation
+from runyard.domain.failures.signature import Kind
+from runyard.domain.failures.signatures import divergence
+from runyard.domain.progress.reading import sight
+
+# Often said by those who only lost their partner, or while being ended: others come first.
+_SOFT = frozenset(
+    {
+        Category.COMM_HANG,
+        Category.COMM_NET,
+        Category.RENDEZVOUS,
+        Category.EXTERNAL_STOP,
+        Category.UNKNOWN_KILL,
+    }
+)
+STEPS_THAT_PROVE = 3  # of training after an error: it was survived
+CLEAR = 0.85  # of the exceptions that led to each other, the first that is this sure
+
+_FIRST_RANK = re.compile(r"failed \(exitcode: -?\d{1,5}\) local_rank: (\d{1,6})")
+Logs = Sequence[tuple[RankLog, Sequence[Text]]]
+
+
+def is_soft(one: Observation) -> bool:
+    return one.category in _SOFT
+
+
+def choose(seen: Sequence[Observation], logs: Logs) -> Observation | None:
+    found = [one for one in seen if one.kind is Kind.ROOT]
+    progress = {log.rank: _Progress(texts) for log, texts in logs}
+    lasting = [
+        one
+        for one in found
+        if one.log_rank not in progress or not progress[one.log_rank].survived(one)
+    ]
+    strong = [one for one in lasting if one.strong]
+    hard = [one for one in strong if not is_soft(one)]
+    for group in (hard, strong):
+        if group:
+            first = _earliest(group, seen, logs)
+            return _clearest(first, group)
+    # Of what is only half sure, an exception nobody caught comes before words in passing.
+    weak = [one for one in lasting if not one.strong]
+    uncaught = [one for one in weak if one.exception]
+    rest = uncaught or weak[-1:]
+    return _earliest(rest, seen, logs) if rest else None
+
+
+def _clearest(first: Observation, group: Iterable[Observation]) -> Observation:
+    """Within exceptions that led to each other: the first clear one, else the surest."""
+    if first.chain < 0:
+        return first
+    chain = [
+        one
+        for one in group
+        if (one.chain, one.log_rank, one.text.rank)
+        == (first.chain, first.log_rank, first.text.rank)
+    ]
+    clear = [one for one in chain if one.confidence >= CLEAR]
+    return clear[0] if clear else max(chain, key=lambda one: one.confidence)
+
+
+def _earliest(
+    group: Sequence[Observation], seen: Sequence[Observation], logs: Logs
+) -> Observation:
+    ranks = {one.log_rank for one in group}
+    if len(ranks) == 1:
+        return min(group, key=lambda one: one.order)
+    ended = {log.rank: log.ended_at for log, _ in logs}
+    firsts = [
+        min((one for one in group if one.log_rank == rank), key=lambda one: one.order)
+        for rank in sorted(ranks)
+    ]
+    by_clock = [
+        one.text.at if one.text.at is not None else ended.get(one.log_rank) for one in firsts
+    ]
+    by_stamp = [one.text.stamp for one in firsts]
+    for times in (by_clock, by_stamp):
+        known = [time for time in times if time is not None]
+        if len(known) == len(firsts):
+            return firsts[times.index(min(known))]
+    told = _told_first(seen)
+    for one in firsts:
+        if one.log_rank == told:
+            return one
+    return max(firsts, key=lambda one: (one.confidence, -one.log_rank))
+
+
+def _told_first(seen: Iterable[Observation]) -> int | None:
+    """The rank that a launcher saw fail first."""
+    for one in seen:
+        found = _FIRST_RANK.search(one.text.body) if one.kind is Kind.CASCADE else None
+        if found is not None:
+            return int(found.group(1))
+    return None
+
+
+class _Progress:
+    """Until which line of a log an error was survived: training went on after it. A loss that is
+    no number is survived when it is one again; that training does not notice is no comfort."""
+
+    def __init__(self, lines: Sequence[Text]) -> None:
+        self._lines = lines
+        self._steps: dict[int | None, int] = {}
+        self._loss: int | None = None
+
+    def survived(self, one: Observation) -> bool:
+        if one.variant == divergence.METRIC_LINE:
+            if self._loss is None:
+                self._loss = self._last_finite_loss()
+            return one.order < self._loss
+        if one.category is Category.NAN:
+            return False
+        rank = one.text.rank
+        if rank not in self._steps:
+            self._steps[rank] = self._last_steps(rank)
+        return one.order < self._steps[rank]
+
+    def _last_steps(self, rank: int | None) -> int:
+        places = set()
+        for order in range(len(self._lines) - 1, -1, -1):
+            text = self._lines[order]
+            if rank is not None and text.rank != rank:
+                continue
+            seen = sight(text.body)
+            if seen is None or seen.kind != "train":
+                continue
+            place = (seen.step, seen.batch, seen.epoch)
+            if place != (None, None, None):
+                places.add(place)
+            if len(places) >= STEPS_THAT_PROVE:
+                return order
+        return -1
+
+    def _last_finite_loss(self) -> int:
+        for order in range(len(self._lines) - 1, -1, -1):
+            if "oss" not in self._lines[order].body:
+                continue
+            seen = sight(self._lines[order].body)
+            loss = None if seen is None else seen.values.get("loss")
+            if loss is not None and math.isfinite(loss):
+                return order
+        return -1
