@@ -105,26 +105,41 @@ class Deliverer:
 
     def _begin(self, page: Sequence[Delivery]) -> bool:
         """False when there is no place left."""
+        by_target: dict[tuple[str, str], list[Delivery]] = {}
         for found in page:
-            key = _key(found.recipient)
-            with self._lock:
-                if self._stopping or self._sending.total() >= _AT_ONCE:
-                    return False
-                if self._sending[key] >= _AT_ONCE_EACH:
-                    continue
-                self._sending[key] += 1
-            threading.Thread(
-                target=self._send, args=[found, key], name="notify-send", daemon=True
-            ).start()
+            by_target.setdefault(_key(found.recipient), []).append(found)
+        for key, waiting in by_target.items():
+            places = self._take_places(key, len(waiting))
+            if places is None:
+                return False
+            for place in range(places):
+                share = waiting[place::places]
+                threading.Thread(
+                    target=self._send_all, args=[share, key], name="notify-send", daemon=True
+                ).start()
         return True
 
-    def _send(self, found: Delivery, key: tuple[str, str]) -> None:
+    def _take_places(self, key: tuple[str, str], wanted: int) -> int | None:
+        """How many may send to this receiver; None when nobody may send anything."""
+        with self._lock:
+            free = _AT_ONCE - self._sending.total()
+            if self._stopping or free <= 0:
+                return None
+            places = min(_AT_ONCE_EACH - self._sending[key], free, wanted)
+            self._sending[key] += places
+            return places
+
+    def _send_all(self, share: Sequence[Delivery], key: tuple[str, str]) -> None:
         try:
-            self._claim_and_send(found)
+            for found in share:
+                if self._stopping:
+                    return
+                self._claim_and_send(found)
         except errors.ShuttingDown:
-            pass  # it is sent again after the next start
+            return  # the rest is sent after the next start
         except Exception as error:
             logger.opt(exception=error).error("sending a notification failed")
+            time.sleep(_RETRY_LOOK_S)  # a full disk, say: not again at once
         finally:
             with self._lock:
                 self._sending[key] -= 1
@@ -163,14 +178,15 @@ class Deliverer:
         log = logger.bind(job=claimed.job_ref or "-")
         if failed is None:
             sent = DeliveryStatus.SENT
-            self._store.write(lambda tx: tx.finish_delivery(claimed, sent, now))
+            self._store.write(lambda tx: tx.finish_delivery(claimed, sent, now), durable=False)
             log.info("notification sent: {} to {}", claimed.event, _shown(claimed.recipient))
             return
         again = self._again_at(claimed, failed, now)
         status = DeliveryStatus.GIVEN_UP if again is None else DeliveryStatus.WAITING
         reason = failed.reason
         self._store.write(
-            lambda tx: tx.finish_delivery(claimed, status, now, due_at=again, error=reason)
+            lambda tx: tx.finish_delivery(claimed, status, now, due_at=again, error=reason),
+            durable=False,
         )
         words = "notification not delivered, given up" if again is None else "try again later"
         log.log(

@@ -145,6 +145,16 @@ def test_a_slow_receiver_holds_up_only_itself(store, sender, make_deliverer):
     assert len(sender.ids()) - 1 <= 2, "two at a time for each receiver"
 
 
+def test_many_for_one_receiver_are_sent_each_once(store, sender, make_deliverer):
+    names = [f"dlv-{n}" for n in range(700)]
+    for name in names:
+        write(store, name)
+    make_deliverer()
+    until(lambda: len(sender.ids()) >= 700, 60)
+    until(lambda: all(status(store, name) == "sent" for name in names), 60)
+    assert sorted(sender.ids()) == sorted(names)
+
+
 def test_a_target_of_the_workspace_is_used_as_it_is_now(store, sender, make_deliverer):
     """A corrected address also helps what still waits."""
     wrong = NewWorkspaceTarget("team", NotifyTarget("webhook", "http://wrong/"))
