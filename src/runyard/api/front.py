@@ -90,6 +90,7 @@ class Front:
             await receive()  # its wish to connect
             if "websocket.http.response" in scope.get("extensions", {}):
                 await problem(error, request_id)(scope, receive, send)
+                await _until_closed(receive)
             else:
                 await send({"type": "websocket.close", "code": 1008})
             return
@@ -140,6 +141,15 @@ async def _thrown_away(receive: Receive) -> None:
         if message["type"] != "http.request" or not message.get("more_body"):
             return
         left -= len(message.get("body", b""))
+
+
+async def _until_closed(receive: Receive) -> None:
+    """The server beneath takes a refusal for a handshake left half done, and complains in its log,
+    unless the connection is gone when we return: once it says that it closes, once that it has."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            await receive()
+            await receive()
 
 
 def _counting(receive: Receive, limit: int) -> Receive:

@@ -43,6 +43,7 @@ class LiveFeed:
         self._scheduled = False
         self._recent.on_more(self._heard)
         yard.board.on_samples(self._hear_samples)
+        yard.board.on_told(self._touch)
         yard.board.on_node_samples(self._hear_node_samples)
 
     @property
@@ -124,6 +125,13 @@ class LiveFeed:
     # told by other threads
 
     def _hear_samples(self, job_id: int, attempt: int, samples: Sequence[Sample]) -> None:
+        with self._lock:
+            ring = self._rings.get(job_id)
+        if ring is not None:
+            ring.add(attempt, samples)
+        self._touch(job_id)
+
+    def _touch(self, job_id: int) -> None:
         if not self._woken:
             return
         with self._lock:
@@ -132,9 +140,6 @@ class LiveFeed:
             self._touched.move_to_end(job_id)
             if len(self._touched) > _TOUCHED_JOBS:
                 self._touched.popitem(last=False)
-            ring = self._rings.get(job_id)
-        if ring is not None:
-            ring.add(attempt, samples)
         self._heard()
 
     def _hear_node_samples(self, _node_id: str, _samples: Sequence[Sample]) -> None:

@@ -97,6 +97,7 @@ class Board:
         self._looked_at = float("-inf")
         self._hear_samples: list[HearSamples] = []
         self._hear_node_samples: list[HearNodeSamples] = []
+        self._hear_told: list[Callable[[int], None]] = []
 
     # jobs
 
@@ -148,6 +149,7 @@ class Board:
         with self._lock:
             if job_id in self._jobs or job_id not in self._gone:
                 self._jobs.setdefault(job_id, _Subject()).progress = progress
+        self._told(job_id)
 
     def progress(self, job_id: int) -> Progress | None:
         with self._lock:
@@ -155,9 +157,13 @@ class Board:
             return subject.progress if subject else None
 
     def set_health(self, job_id: int, health: Health) -> None:
+        same = True
         with self._lock:
             if job_id in self._jobs or job_id not in self._gone:
-                self._jobs.setdefault(job_id, _Subject()).health = health
+                subject = self._jobs.setdefault(job_id, _Subject())
+                same, subject.health = subject.health == health, health
+        if not same:
+            self._told(job_id)
 
     def health(self, job_id: int) -> Health:
         with self._lock:
@@ -178,6 +184,15 @@ class Board:
     def on_samples(self, hear: HearSamples) -> None:
         """`hear(job_id, attempt, samples)` is called by the recording thread."""
         self._hear_samples.append(hear)
+
+    def on_told(self, hear: Callable[[int], None]) -> None:
+        """`hear(job_id)` is called when its progress or its health was set."""
+        self._hear_told.append(hear)
+
+    def _told(self, job_id: int) -> None:
+        for hear in self._hear_told:
+            with _kept_apart():
+                hear(job_id)
 
     # who looks
 

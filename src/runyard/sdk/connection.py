@@ -100,6 +100,16 @@ class Connection:
             raise errors.from_problem(response.status, _parsed(data))
         return Stream(link, response)
 
+    def dial(self, path: str) -> tuple[socket.socket, list[str]]:
+        """A connected socket of its own for another protocol, and the head of a GET of `path`."""
+        target, headers, _ = self._prepared(path, None, None, None)
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        host += f":{self._port}" if self._port else ""
+        link = self._opened(self.timeout_s)
+        taken, link.sock = link.sock, None
+        lines = [f"GET {target} HTTP/1.1", f"Host: {host}"]
+        return taken, lines + [f"{name}: {value}" for name, value in headers.items()]
+
     def drop(self) -> None:
         """Close this thread's connection; the next request opens another."""
         kept: _Kept | None = getattr(self._own, "kept", None)

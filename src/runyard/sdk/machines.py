@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from runyard.sdk.connection import Connection
+
+if TYPE_CHECKING:
+    from runyard.sdk.watching import Watch
 
 BASE = "/api/v1/training"
 
@@ -85,6 +88,14 @@ class Machines:
 
     def close_alert(self, alert_id: int) -> dict[str, Any]:
         return dict(self._do(f"/alerts/{alert_id}/close"))
+
+    def watch(self, *topics: str, last_id: int | None = None, patience_s: float = 120.0) -> Watch:
+        """Messages of the live socket as they come, over lost connections: for `for` and `with`.
+        Topics: jobs, job:ID, metrics:ID, log:ID:OFFSET, system, alerts."""
+        from runyard.sdk.watching import Watch
+
+        path = f"{BASE}/monitor/ws"
+        return Watch(self._connection, path, topics, last_id=last_id, patience_s=patience_s)
 
     def keys(self) -> list[dict[str, Any]]:
         return rows(self._ask("/keys"))

@@ -69,7 +69,9 @@ class Served:
             port=0,
             log_config=None,
             lifespan="off",
-            ws="none",
+            ws="websockets-sansio",
+            ws_max_size=64 * 1024,
+            ws_per_message_deflate=False,
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)
