@@ -61,6 +61,8 @@ def connect(url: str, name: str = "runyard") -> Connection:
 
 
 class PostgresDriver:
+    takes_arrays = True
+
     def __init__(self, connection: Connection) -> None:
         self._connection: Any = connection  # its methods want literal strings
 

@@ -18,6 +18,8 @@ _SIZES = (1, 8, 64, 512)
 class Driver(Protocol):
     """The little that differs between sqlite3 and psycopg."""
 
+    takes_arrays: bool  # a statement may be given whole columns
+
     def run(self, sql: str, values: Parameters) -> Any:
         """A cursor with fetchone, fetchall and rowcount."""
         ...

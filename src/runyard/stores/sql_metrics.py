@@ -7,7 +7,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, func, insert, literal_column, select, update
+from sqlalchemy import Table, and_, bindparam, delete, func, literal_column, select
+from sqlalchemy.dialects.postgresql import ARRAY, Insert
 from sqlalchemy.dialects.postgresql import insert as insert_or
 
 from runyard.domain.monitoring.rollup import LEVELS, Rollup, roll, step_of
@@ -20,6 +21,21 @@ from runyard.stores.watch_tables import metric_keys, metric_points, metric_rollu
 _points, _rollups, _nodes = metric_points.c, metric_rollups.c, node_points.c
 _SOME = 256
 
+
+def _replacing(rolled: Insert) -> Insert:
+    """An INSERT that puts a rollup in the place of the one that had fewer points."""
+    return rolled.on_conflict_do_update(
+        index_elements=list(metric_rollups.primary_key),
+        set_={c.key: rolled.excluded[c.key] for c in _rollups if not c.primary_key},
+    )
+
+
+def _from_columns(table: Table) -> Insert:
+    """An INSERT that takes each column as a list."""
+    lists = [func.unnest(bindparam(c.key, type_=ARRAY(c.type))).label(c.key) for c in table.c]
+    return insert_or(table).from_select([c.key for c in table.c], select(*lists))
+
+
 _HAS_JOB = Statement(select(training_jobs.c.id).where(training_jobs.c.id == bindparam("the_job")))
 _INSERT_KEY = Statement(insert_or(metric_keys).on_conflict_do_nothing(), ("name",))
 # What was read twice after a restart is there already.
@@ -29,14 +45,10 @@ _INSERT_POINT = Statement(
 _INSERT_NODE_POINT = Statement(
     insert_or(node_points).on_conflict_do_nothing(), [c.key for c in _nodes]
 )
-_INSERT_ROLLUP = Statement(insert(metric_rollups), [c.key for c in _rollups])
-_ROLLUP_KEY = ("job_id", "key_id", "attempt", "level", "bucket")
-_UPDATE_ROLLUP = Statement(
-    update(metric_rollups).where(
-        *(metric_rollups.c[name] == bindparam(f"the_{name}") for name in _ROLLUP_KEY)
-    ),
-    [c.key for c in _rollups if c.key not in _ROLLUP_KEY],
-)
+_PUT_ROLLUP = Statement(_replacing(insert_or(metric_rollups)), [c.key for c in _rollups])
+# For a database to which each row would be a message of its own.
+_POINTS_AT_ONCE = Statement(_from_columns(metric_points).on_conflict_do_nothing())
+_ROLLUPS_AT_ONCE = Statement(_replacing(_from_columns(metric_rollups)))
 _THERE = Statement(
     select(_points.step, _points.at).where(
         _points.job_id == bindparam("the_job"),
@@ -114,23 +126,20 @@ class MetricWrites(MetricReads):
             by_key.setdefault(ids[sample.name], []).append(sample)
         last = self._last_rollups(job_id, attempt, list(by_key))
         points: list[dict[str, Any]] = []
-        inserted: list[dict[str, Any]] = []
-        updated: list[dict[str, Any]] = []
+        rollups: list[dict[str, Any]] = []
         for key_id, given in by_key.items():
             series = {"job_id": job_id, "key_id": key_id, "attempt": attempt}
-            known = last.get((key_id, LEVELS[0]))
-            new = self._new_ones(series, known, given)
+            new = self._new_ones(series, last.get((key_id, LEVELS[0])), given)
             points += [_point(series, sample) for sample in new]
-            for level in LEVELS:
-                before = last.get((key_id, level))
-                for rollup in roll(before, new, level) if new else ():
-                    if before is not None and rollup.bucket == before.bucket:
-                        updated.append(_changes(series, rollup))
-                    else:
-                        inserted.append({**series, **_columns(rollup)})
-        self._run_if_any(_INSERT_POINT, points)
-        self._run_if_any(_INSERT_ROLLUP, inserted)
-        self._run_if_any(_UPDATE_ROLLUP, updated)
+            for level in LEVELS if new else ():
+                changed = roll(last.get((key_id, level)), new, level)
+                rollups += [{**series, **_columns(rollup)} for rollup in changed]
+        if points and self._driver.takes_arrays:
+            self._run(_POINTS_AT_ONCE, **_as_columns(metric_points, points))
+            self._run(_ROLLUPS_AT_ONCE, **_as_columns(metric_rollups, rollups))
+        elif points:
+            self._run_many(_INSERT_POINT, points)
+            self._run_many(_PUT_ROLLUP, rollups)
         return len(points)
 
     def insert_node_points(self, node_id: str, samples: Sequence[Sample]) -> None:
@@ -235,11 +244,8 @@ def _columns(rollup: Rollup) -> dict[str, Any]:
     return {name: getattr(rollup, name) for name in Rollup.__slots__}
 
 
-def _changes(series: Mapping[str, int], rollup: Rollup) -> dict[str, Any]:
-    columns = {**series, **_columns(rollup)}
-    return {
-        f"the_{name}" if name in _ROLLUP_KEY else name: value for name, value in columns.items()
-    }
+def _as_columns(table: Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    return {c.key: [row[c.key] for row in rows] for c in table.c}
 
 
 def _not_standing_out(rows: list[Any]) -> list[Any]:

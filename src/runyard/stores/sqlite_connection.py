@@ -47,6 +47,8 @@ def connect(path: str, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 class SqliteDriver:
+    takes_arrays = False
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._execute = connection.execute
         self.connection = connection
