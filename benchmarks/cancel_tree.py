@@ -156,15 +156,19 @@ def survivors_of_peers(result: Measurement) -> None:
         )
 
 
-def forced(result: Measurement, yards: dict[str, Yard], slurm: cancel_peers.Peer | None) -> None:
-    """The same tree ended in turn by each, so that all meet the same machine."""
+def forced(
+    result: Measurement, yards: dict[str, Yard], slurm: cancel_peers.Peer | None
+) -> float | None:
+    """The same tree ended in turn by each, so that all meet the same machine.
+
+    Gives what `scancel` took, to measure other cancels against.
+    """
     floor: list[float] = []
     command: list[float] = []
     library: list[float] = []
     ends = {name: Ends() for name in yards}
     for yard in yards.values():  # the first one warms every cache
         by_runyard(yard, warming := Ends(), "force-kill", Tree())
-        result.add("first force-kill of a fresh server", warming.gone[0] * 1e3, "ms")
         warming.trees[0].close()
     for number in range(ROUNDS):
         tree = Tree()
@@ -197,23 +201,22 @@ def forced(result: Measurement, yards: dict[str, Yard], slurm: cancel_peers.Peer
     time.sleep(AGAIN_S)
     for name in yards:
         _tell_survivors(result, f"{name}: force-kill", ends[name])
+    return median(command) if command else None
 
 
-def graceful(result: Measurement, yards: dict[str, Yard]) -> None:
-    """A parent that dies of SIGTERM, and one that needs the whole grace."""
+def graceful(result: Measurement, yards: dict[str, Yard], scancel: float | None) -> None:
+    """A parent that dies of SIGTERM, and one that needs the whole grace as its deaf child does."""
     for name, yard in yards.items():
         ends = Ends()
-        polite = [
-            by_runyard(yard, ends, "cancel", Tree(), GRACE_S) for _ in range(GRACEFUL_ROUNDS)
-        ]
-        patient = [
-            by_runyard(yard, ends, "cancel", Tree(parent_ignores=True), GRACE_S) - GRACE_S
-            for _ in range(GRACEFUL_ROUNDS)
-        ]
-        result.add(f"{name}: cancel, parent obeys, p50", median(polite) * 1e3, "ms")
-        result.add(
-            f"{name}: cancel, parent ignores, after the grace, p50", median(patient) * 1e3, "ms"
-        )
+        for parent, ignores in (("obeys", False), ("ignores SIGTERM", True)):
+            after = [
+                by_runyard(yard, ends, "cancel", Tree(parent_ignores=ignores), GRACE_S) - GRACE_S
+                for _ in range(GRACEFUL_ROUNDS)
+            ]
+            words = f"{name}: cancel, parent {parent}, after the grace"
+            result.add(f"{words}, p50", median(after) * 1e3, "ms")
+            if scancel is not None:
+                result.add(f"{words}, over scancel, p50", median(after) / scancel, "x", "<= 2")
         time.sleep(AGAIN_S)
         _tell_survivors(result, f"{name}: cancel", ends)
 
@@ -293,8 +296,8 @@ def main() -> None:
         slurm = None  # entered last and so left first: a yard ends whatever is below us
         if cancel_peers.interpreter(cancel_peers.SLURM_CGROUP) is not None:
             slurm = stack.enter_context(cancel_peers.running(cancel_peers.SLURM_CGROUP))
-        forced(result, yards, slurm)
-        graceful(result, yards)
+        scancel = forced(result, yards, slurm)
+        graceful(result, yards, scancel)
         by_hand(result, next(iter(yards.values())))
     crowd(result)
     result.keep()

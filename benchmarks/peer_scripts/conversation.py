@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,29 +41,42 @@ class Peer(Protocol):
 
 
 def hold(make: Callable[[Path], Peer]) -> None:
-    """Start the peer in a folder of its own, answer until the benchmark closes the line."""
+    """Start the peer in a folder of its own, answer until the benchmark closes the line.
+
+    Below a small init, as on a real machine: an orphan that nobody reaps would look alive.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if os.geteuid() == 0 and libc.unshare(CLONE_NEWNET | CLONE_NEWUTS) == 0:
         _raise_loopback()
         socket.sethostname("localhost")  # a name that can be looked up, wherever this runs
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what the peer prints is no answer
     with tempfile.TemporaryDirectory(prefix="peer-", ignore_cleanup_errors=True) as folder:
         os.chmod(folder, 0o755)
         peer = make(Path(folder))
-        try:
-            peer.start()
-            print(json.dumps({"ready": True}), file=answers)
-            for line in sys.stdin:
-                print(json.dumps(_answer(peer, json.loads(line))), file=answers)
-        except Exception:
-            for log in Path(folder).glob("*.log"):
-                print(f"{log.name}: {log.read_text(errors='replace')[-1500:]}", file=sys.stderr)
-            raise
-        finally:
-            end_descendants()
-            peer.close()
+        if (child := os.fork()) == 0:
+            os._exit(_converse(peer, Path(folder)))
+        while (ended := os.wait())[0] != child:
+            pass
+        end_descendants()
+        peer.close()
+    sys.exit(os.waitstatus_to_exitcode(ended[1]))
+
+
+def _converse(peer: Peer, folder: Path) -> int:
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what the peer prints is no answer
+    try:
+        peer.start()
+        print(json.dumps({"ready": True}), file=answers)
+        for line in sys.stdin:
+            print(json.dumps(_answer(peer, json.loads(line))), file=answers)
+    except Exception:
+        for log in folder.glob("*.log"):
+            print(f"{log.name}: {log.read_text(errors='replace')[-1500:]}", file=sys.stderr)
+        traceback.print_exc()
+        sys.stderr.flush()
+        return 1
+    return 0
 
 
 def _answer(peer: Peer, asked: dict[str, Any]) -> dict[str, Any]:
