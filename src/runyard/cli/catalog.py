@@ -12,6 +12,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("ls", "list jobs"),
             ("show", "one job, with its attempts"),
             ("logs", "a job's log (-f: follow)"),
+            ("metrics", "a job's curves: loss, learning rate, ... (--watch: as they grow)"),
             ("wait", "wait for jobs to end; exits with the job's code"),
             ("explain", "why a job waits, or why it ended as it did"),
             ("cancel", "end jobs and prove that nothing is left (--now: no grace)"),
@@ -23,6 +24,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
         "Queue and machines",
         (
+            ("top", "what runs and how it is doing, on one live page"),
             ("queue", "what waits and why, what runs; pause and start dispatching"),
             ("nodes", "machines and what they have"),
             ("gpus", "GPUs and who holds them; fence, unfence"),
