@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from runyard.domain.monitoring.series import Sample
 from runyard.domain.resources import Gpu, Load
@@ -66,4 +67,30 @@ class EventFiles(Protocol):
 
     def read(self, path: str, offset: int, since: float, most: int) -> EventReading:
         """About `most` bytes from `offset` on; events older than `since` are left out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCheckpoint:
+    """What the check of one checkpoint found; `why` has a code and parameters where it is not
+    good. `hashed`: every hash of its manifest was compared."""
+
+    path: str
+    verdict: str  # good, unknown, bad, gone
+    family: str | None = None
+    step: int | None = None  # as the checkpoint itself tells it
+    size_bytes: int = 0
+    saved_at: float = 0.0
+    hashed: bool = False
+    why: Mapping[str, Any] | None = None
+
+
+class CheckpointCheck(Protocol):
+    """Whether checkpoints are whole. Never raises, never loads what is in them."""
+
+    def check(
+        self, paths: Sequence[str], *, seconds: float, settle_s: float = 0.0
+    ) -> list[CheckedCheckpoint]:
+        """In their order; those it had no time for are missing. What was written to within the
+        last `settle_s` is told as unknown."""
         ...
