@@ -19,6 +19,7 @@ SHARED = {
     "runyard.stores.base_alerts",
     "runyard.stores.base_metrics",
     "runyard.stores.base_notifications",
+    "runyard.stores.base_repair",
     "runyard.stores.base_rules",
     "runyard.stores.base_watching",
     "runyard.executors.base",

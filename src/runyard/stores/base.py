@@ -28,6 +28,7 @@ from runyard.domain.reasons import Reason
 from runyard.domain.resources import Capacity, GpuGrant, Load, Request
 from runyard.domain.states import AttemptStatus, JobStatus, Move
 from runyard.stores.base_notifications import Happened
+from runyard.stores.base_repair import RepairReader, RepairTransaction
 from runyard.stores.base_watching import WatchReader, WatchTransaction
 
 T = TypeVar("T")
@@ -131,7 +132,7 @@ class Lease:
     expires_at: float
 
 
-class Reader(WatchReader, Protocol):
+class Reader(WatchReader, RepairReader, Protocol):
     """Reads inside one snapshot."""
 
     # jobs
@@ -244,7 +245,7 @@ class Reader(WatchReader, Protocol):
         ...
 
 
-class Transaction(Reader, WatchTransaction, Protocol):
+class Transaction(Reader, WatchTransaction, RepairTransaction, Protocol):
     """Reads and writes inside one transaction."""
 
     # jobs

@@ -15,6 +15,7 @@ from runyard.stores.sql_metrics import MetricWrites
 from runyard.stores.sql_notifications import NotificationReads, NotificationWrites
 from runyard.stores.sql_preparations import PreparationReads, PreparationWrites
 from runyard.stores.sql_queue import QueueReads, QueueWrites
+from runyard.stores.sql_repair import RepairReads, RepairWrites
 from runyard.stores.sql_rules import RuleReads, RuleWrites
 from runyard.stores.sql_shapes import ShapeReads
 
@@ -34,6 +35,7 @@ class SqlReader(
     MetricReads,
     RuleReads,
     NotificationReads,
+    RepairReads,
 ):
     """Reads inside one snapshot."""
 
@@ -50,6 +52,7 @@ class SqlTransaction(
     MetricWrites,
     RuleWrites,
     NotificationWrites,
+    RepairWrites,
     JobListReads,
 ):
     """Reads and writes inside one transaction."""

@@ -15,6 +15,7 @@ from runyard.testing.store_contract_machines import MachineContract
 from runyard.testing.store_contract_metrics import MetricContract
 from runyard.testing.store_contract_notifications import NotificationContract
 from runyard.testing.store_contract_queue import QueueContract
+from runyard.testing.store_contract_repair import RepairContract
 from runyard.testing.store_contract_rules import RuleContract
 from runyard.testing.store_contract_writes import WriteContract
 
@@ -32,5 +33,6 @@ class StoreContract(
     MetricContract,
     RuleContract,
     NotificationContract,
+    RepairContract,
 ):
     """All of it."""
