@@ -4,6 +4,7 @@ TYPE_CHECKING = False  # type checkers take it for true; importing typing costs 
 
 if TYPE_CHECKING:
     from runyard.embed.queue_manager import TrainingQueueManager
+    from runyard.embed.training_monitor import TrainingMonitor
     from runyard.sdk.client import Client
     from runyard.sdk.errors import (
         AlreadyEnded,
@@ -48,6 +49,7 @@ __all__ = [
     "ServerUnreachable",
     "Session",
     "StartRefused",
+    "TrainingMonitor",
     "TrainingQueueManager",
     "Unauthenticated",
     "Unavailable",
@@ -62,6 +64,7 @@ _HOMES = {
     "Job": "runyard.sdk.job",
     "LocalService": "runyard.sdk.services",
     "Session": "runyard.sdk.session",
+    "TrainingMonitor": "runyard.embed.training_monitor",
     "TrainingQueueManager": "runyard.embed.queue_manager",
 }
 _MODULES = ("report",)  # public as they are

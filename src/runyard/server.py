@@ -109,10 +109,11 @@ def open_yard(
         story.close_log()
 
 
-def compose(settings: Settings, store: Store) -> Yard:
-    """A yard that is not opened yet."""
+def compose(settings: Settings, store: Store, *, node_id: str | None = None) -> Yard:
+    """A yard that is not opened yet. With a `node_id` of its own it may never be: it only looks,
+    and nothing is written into the data directory."""
     settings = replace(settings, node_name=settings.node_name or socket.gethostname())
-    server_id = _server_id(settings.data_dir)
+    server_id = node_id or _server_id(settings.data_dir)
     locks = GpuLocks(settings.gpu_lock_dir, server_id)
     gpus = NvmlProbe(settings.gpus)
     tallies = Tallies()

@@ -20,6 +20,7 @@ from runyard.engine.views import JobView
 
 _KEPT = 4000
 _GOOD_FOR_S = 2.0  # times left and waits change without an event
+_MOST_BEFORE_THE_END = 99.9  # only an end is 100 percent
 # Enough for a row of a list.
 _ROW = (
     "job_id",
@@ -163,7 +164,7 @@ def _percent(view: JobView) -> float:
     told = view.watched.progress
     if told is None or told.fraction is None:
         return view.job.progress
-    return round(max(0.0, min(100.0, told.fraction * 100)), 2)
+    return round(max(0.0, min(_MOST_BEFORE_THE_END, told.fraction * 100)), 2)
 
 
 def _trim(kept: OrderedDict[Any, _Kept]) -> None:

@@ -13,6 +13,7 @@ from runyard.api import answers
 from runyard.data_dir import DataDir
 from runyard.domain import errors, states
 from runyard.domain.job import Priority
+from runyard.embed import managers_here
 from runyard.embed.public_errors import public_errors
 from runyard.engine.actor import Actor
 from runyard.engine.yard import Yard
@@ -52,7 +53,7 @@ class TrainingQueueManager:
                 "database_url": url,
                 "max_concurrent": max_concurrent,
                 "resource_check_interval": resource_check_interval,
-                "data_dir": data_dir or _beside(url),
+                "data_dir": data_dir or beside(url),
                 **settings,
             }
         )
@@ -65,6 +66,7 @@ class TrainingQueueManager:
         except BaseException:
             self._let_go()
             raise
+        managers_here.add(self)
 
     def __enter__(self) -> TrainingQueueManager:
         try:
@@ -85,6 +87,15 @@ class TrainingQueueManager:
     @property
     def settings(self) -> Settings:
         return self._settings
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    @property
+    def yard(self) -> Yard:
+        """The engine itself, for the monitor beside it. Another one after every stop."""
+        return self._yard
 
     @property
     def is_processing(self) -> bool:
@@ -118,6 +129,7 @@ class TrainingQueueManager:
             return
         self.stop_processing()
         self._closed = True
+        managers_here.remove(self)
         self._let_go()
 
     @public_errors()
@@ -183,7 +195,7 @@ class TrainingQueueManager:
         return server.compose(self._settings, self._store)
 
 
-def _beside(url: str | None) -> Path | None:
+def beside(url: str | None) -> Path | None:
     """A SQLite file keeps its data directory beside it; else the ordinary default holds."""
     if url is None or not url.startswith(_SQLITE):
         return None

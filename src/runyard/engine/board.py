@@ -194,6 +194,15 @@ class Board:
             with _kept_apart():
                 hear(job_id)
 
+    def keep(self, history_size: int) -> None:
+        """So many samples of each series that begins from now on."""
+        self._size = history_size
+
+    def tell_nobody(self) -> None:
+        """For a yard that only looks: what it measures is recorded by others."""
+        self._hear_samples.clear()
+        self._hear_node_samples.clear()
+
     # who looks
 
     @contextmanager

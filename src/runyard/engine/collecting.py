@@ -55,6 +55,12 @@ class Collecting:
     def stop(self) -> None:
         self._loop.stop()
 
+    def every(self, seconds: float) -> None:
+        """Another interval from now on."""
+        if seconds != self._interval:
+            self._interval = seconds
+            self._due = 0.0
+
     def _tick(self) -> float | None:
         everything = time.monotonic() >= self._due
         if everything:
