@@ -55,6 +55,7 @@ class Begin:
     """Start the next one when `due` has come."""
 
     due: float
+    stage: Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,37 @@ class GiveUp:
     reason: Reason
 
 
+def under_way(living: Preparation) -> Reason:
+    """Why its job waits; how far it is is added when somebody reads it."""
+    told = {"stage": living.stage.value, "preparation": living.preparation_id}
+    return Reason(reasons.PREPARING, told)
+
+
+def is_checked(spec: JobSpec, *, by_default: bool, gpus_fit: bool) -> bool:
+    """Whether a job that is submitted now gets a preflight. Jobs without a GPU and without
+    downloads start at once unless asked otherwise; one that can never have its GPUs here is not
+    kept from saying so."""
+    if spec.image is not None or spec.executor not in ("auto", "local"):
+        return False  # nothing of this machine tells what is inside
+    if spec.preflight is not None:
+        return spec.preflight
+    return by_default and (bool(spec.request.gpu_milli and gpus_fit) or bool(spec.prefetch))
+
+
+def stages(spec: JobSpec) -> tuple[Stage, ...]:
+    """What has to be done before the job may be placed, in this order."""
+    checked = (Stage.PREFLIGHT,) if spec.preflight else ()
+    return (*checked, Stage.PREFETCH) if spec.prefetch else checked
+
+
 def needed(spec: JobSpec) -> bool:
-    return bool(spec.prefetch)
+    return bool(stages(spec))
+
+
+def missing(spec: JobSpec, earlier: Sequence[Preparation], since: float) -> Stage | None:
+    """The first stage that has not been passed since a person last asked for the job."""
+    passed = {one.stage for one in earlier if one.succeeded and one.created_at >= since}
+    return next((stage for stage in stages(spec) if stage not in passed), None)
 
 
 def preparation_id(job_ref: str, number: int) -> str:
@@ -75,35 +105,41 @@ def is_preparation_id(text: str) -> bool:
 
 
 def next_step(
-    earlier: Sequence[Preparation], since: float, delays: Sequence[float]
+    spec: JobSpec, earlier: Sequence[Preparation], since: float, delays: Sequence[float]
 ) -> Begin | GiveUp | None:
     """What an unprepared job needs now: a first or another try, or the end of trying. None while
     one is under way. Tries before `since`, when a person last asked for the job, do not count."""
-    tries = [one for one in earlier if one.created_at >= since]
+    stage = missing(spec, earlier, since)
+    if stage is None:
+        return None
+    tries = [one for one in earlier if one.created_at >= since and one.stage is stage]
     if not tries:
-        return Begin(0.0)
+        return Begin(0.0, stage)
     last = tries[-1]
     if last.status is not AttemptStatus.ENDED:
         return None
     ended_at = last.ended_at or last.created_at
     if last.cause in ending.CANCELLED:  # the server was shut down meanwhile: go on from there
-        return Begin(0.0)
+        return Begin(0.0, stage)
     if _was_lost(last):
         lost = sum(_was_lost(one) for one in tries)
-        return Begin(ended_at) if lost < _MOST_LOST else GiveUp(_failure(last))
+        return Begin(ended_at, stage) if lost < _MOST_LOST else GiveUp(_failure(last))
     failures = sum(not _was_lost(one) and one.cause not in ending.CANCELLED for one in tries)
     code = (last.outcome or {}).get("code")
-    if code in PASSING and failures <= len(delays):
-        return Begin(ended_at + delays[failures - 1])
+    if stage is Stage.PREFETCH and code in PASSING and failures <= len(delays):
+        return Begin(ended_at + delays[failures - 1], stage)
     return GiveUp(_failure(last))
 
 
 def _was_lost(one: Preparation) -> bool:
+    if one.stage is Stage.PREFLIGHT and one.signal is not None:
+        return True  # somebody killed it, which says nothing about the job
     return one.cause in ending.LOST or one.cause == ending.NEVER_STARTED
 
 
 def _failure(last: Preparation) -> Reason:
     told = dict(last.outcome or {})
+    told.pop("report", None)  # shown with the job
     told.setdefault("code", "lost" if _was_lost(last) else "failed")
     if last.exit_code is not None:
         told.setdefault("exit_code", last.exit_code)

@@ -51,6 +51,7 @@ class AttemptEnd(StrEnum):
     NEVER_STARTED = "never_started"
 
 
+LIVE = frozenset({AttemptStatus.STARTING, AttemptStatus.RUNNING, AttemptStatus.STOPPING})
 WAITING = frozenset({JobStatus.PENDING, JobStatus.RETRYING})
 ACTIVE = frozenset({JobStatus.SCHEDULED, JobStatus.RUNNING, JobStatus.CANCELLING})
 ENDED = frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED})

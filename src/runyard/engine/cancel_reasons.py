@@ -13,10 +13,11 @@ from runyard.stores.base import Transaction
 
 SHUTDOWN = "shutdown"
 LEASE = "lease"
+DEPENDENCY = "dependency"  # what it depends on will not succeed
 
 _ASKED = frozenset({reasons.USER_CANCELLED, reasons.SHUTDOWN, reasons.LEASE_LOST})
 # What a cancelling job says whatever it waits for, so that nothing of the request is lost.
-_REQUEST = ("by", "cause", "requested_at", "grace_s", "until")
+_REQUEST = ("by", "cause", "requested_at", "grace_s", "until", "broken")
 
 
 def asked(cause: str, by: str, lease_s: float | None = None) -> Reason:
@@ -36,6 +37,8 @@ def asked_for(job: Job) -> Reason | None:
     """Who asked for the end, also while the job's reason tells what it waits for."""
     if job.reason is None or job.reason.code in _ASKED:
         return job.reason
+    if job.reason.params.get("cause") == DEPENDENCY:
+        return Reason(reasons.DEPENDENCY_FAILED, dict(job.reason.params.get("broken") or {}))
     return asked_of(job, str(job.reason.params.get("cause")), str(job.reason.params.get("by")))
 
 

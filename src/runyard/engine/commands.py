@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -12,13 +11,11 @@ from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job, Priority
 from runyard.domain.preparation import Preparation
 from runyard.domain.states import AttemptStatus, JobStatus
-from runyard.engine import cancel_reasons, prefetch_plan, readiness, story, unasked_stops
+from runyard.engine import cancel_reasons, prefetch_plan, readiness, starts, story, unasked_stops
 from runyard.engine.actor import Actor
 from runyard.engine.parts import Parts
 from runyard.executors.base import Stop
 from runyard.stores.base import Reader, Transaction
-
-_LIVE = frozenset({AttemptStatus.STARTING, AttemptStatus.RUNNING, AttemptStatus.STOPPING})
 
 PREPARED_BY = "local"  # the executor that runs preparations
 _TRIES = 5
@@ -30,13 +27,6 @@ Guard = Callable[[Transaction, Job], bool]
 
 def _always(tx: Transaction, job: Job) -> bool:  # noqa: ARG001
     return True
-
-
-def living_preparation(reader: Reader, job: Job) -> Preparation | None:
-    """The preparation of this job that has not ended."""
-    if not preparation.needed(job.spec):
-        return None
-    return next((one for one in reader.preparations(job.id) if one.status in _LIVE), None)
 
 
 def find(reader: Reader, ref: str | int) -> Job:
@@ -89,7 +79,7 @@ class Commands:
                 raise errors.AlreadyEnded(job=job.ref, status=job.status.value)
             if job.status is JobStatus.CANCELLED:
                 return job, None
-            if (living := living_preparation(tx, job)) is not None:
+            if (living := readiness.living_preparation(tx, job)) is not None:
                 asked = _cancel_prepared(tx, job, living, actor, force, cause, now)
                 return find(tx, job.id), asked
             if job.status in states.WAITING:
@@ -101,6 +91,7 @@ class Commands:
         job, done = self._again_if_stale(work)
         if isinstance(done, list):
             story.of(job.ref).info("job cancelled before starting, asked by {}", actor.name)
+            prefetch_plan.drop_links(self._parts.settings, job)
             readiness.tell_cancelled(done, job.ref)
         elif done is not None:
             word = "force-kill" if force else "cancel"
@@ -160,7 +151,7 @@ class Commands:
             if job.status not in states.ENDED:
                 raise errors.NotEnded(job=job.ref, status=job.status.value)
             ready, reason = readiness.of_new(
-                False, tx.dependencies(job.id), prepared=readiness.is_prepared(tx, job)
+                False, tx.dependencies(job.id), prepared=not preparation.needed(job.spec)
             )
             if reason is not None and readiness.is_broken(reason):
                 raise errors.Conflict(
@@ -169,6 +160,8 @@ class Commands:
                     **dict(reason.params),
                 )
             again = job.attempt_number > 0
+            if fresh and again:
+                starts.forget_plans(tx, job)
             tx.apply(
                 states.move(
                     job.id,
@@ -252,9 +245,7 @@ class Commands:
         for unit in units:
             if unit.node_id == self._parts.node_id:
                 self._parts.executors[unit.executor].remove(unit.name)
-        if job.spec.prefetch:
-            # The links; what they point to stays in the cache for others.
-            shutil.rmtree(prefetch_plan.folder_of(self._parts.settings, job.ref), True)
+        prefetch_plan.drop_links(self._parts.settings, job)
         story.of(job.ref).info("job deleted by {}", actor.name)
 
     def _change_waiting(self, ref: str, actor: Actor, change: Change) -> Job:
@@ -314,7 +305,7 @@ def _cancel_active(
     if again and not force:
         return None
     seq = attempt.stop_seq + 1
-    tx.update_attempt(attempt.attempt_id, _LIVE, status=AttemptStatus.STOPPING, stop_seq=seq)
+    tx.update_attempt(attempt.attempt_id, states.LIVE, status=AttemptStatus.STOPPING, stop_seq=seq)
     code = events.JOB_FORCE_KILLED if force else events.JOB_CANCELLING
     grace = 0.0 if force else job.spec.grace_s
     told = {"cause": cause, "grace_s": grace, "stage": job.stage and job.stage.value}
@@ -343,7 +334,7 @@ def _cancel_prepared(
         return None
     seq = living.stop_seq + 1
     stopping = AttemptStatus.STOPPING
-    tx.update_preparation(living.preparation_id, _LIVE, status=stopping, stop_seq=seq)
+    tx.update_preparation(living.preparation_id, states.LIVE, status=stopping, stop_seq=seq)
     code = events.JOB_FORCE_KILLED if force else events.JOB_CANCELLING
     event = Event(code, now, actor.name, living.preparation_id, {"cause": cause})
     grace = 0.0 if force else preparation.GRACE_S

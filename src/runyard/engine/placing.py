@@ -21,6 +21,7 @@ from runyard.domain.scheduling.view import (
     WaitingJobView,
 )
 from runyard.domain.states import AttemptStatus, JobStatus, Stage
+from runyard.engine import starts
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
 from runyard.stores.base import ActiveAttempt, Transaction, WaitingShape
@@ -91,8 +92,15 @@ class Placer:
         settings = self._parts.settings
         active = tx.active_attempts()
         free = settings.max_concurrent - len(active)
+        # What was fetched for a job is on the machine that fetched it.
+        shared = self._parts.store.shared
+        others = tx.prepared_elsewhere(self._parts.node_id) if shared else set()
         return QueueView(
-            shapes=tuple(_shape(tx, shape, min(free, _MOST_HEADS)) for shape in shapes),
+            shapes=tuple(
+                view
+                for shape in shapes
+                if (view := _shape(tx, shape, min(free, _MOST_HEADS), others)).jobs
+            ),
             machines=(self._own_machine(tx),),
             attempts=tuple(_attempt(attempt) for attempt in active),
             max_concurrent=settings.max_concurrent,
@@ -145,6 +153,7 @@ class Placer:
         job = known or tx.job(chosen.job_id)
         assert job is not None  # the placement was decided in this very transaction
         number = job.attempt_number + 1
+        start = starts.of_next(tx, job)
         machine = self._parts.machine
         attempt = Attempt(
             attempt_id=job.attempt_id(number),
@@ -161,7 +170,7 @@ class Placer:
             stage=Stage.STARTING,
             gpus=chosen.gpus,
             ports=chosen.ports,
-            params=job.spec.params,
+            params={**job.spec.params, **start.adjustments.params},
         )
         tx.insert_attempt(attempt)
         tx.apply(
@@ -178,12 +187,14 @@ class Placer:
                 started_at=None,
             )
         )
-        return Placed(job, attempt)
+        return Placed(job, attempt, start)
 
 
-def _shape(tx: Transaction, shape: WaitingShape, free: int) -> ShapeView:
+def _shape(tx: Transaction, shape: WaitingShape, free: int, others: set[int]) -> ShapeView:
     # With no free slot the first job still is needed, to see who starves and what to say.
     heads = tx.ready_jobs(shape.id, max(free, 1))
+    if others:
+        heads = [head for head in heads if head.job_id not in others]
     return ShapeView(
         id=shape.id,
         priority=shape.priority,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,13 @@ def folder_of(settings: Settings, job_ref: str) -> Path:
 def files_dir(settings: Settings, job: Job) -> str:
     """Where the job finds what was fetched for it, by name."""
     return str(folder_of(settings, job.ref) / "files")
+
+
+def drop_links(settings: Settings, job: Job) -> None:
+    """The job has ended: what was fetched for it no longer counts as used. It stays in the cache
+    for the next one, and a retry asks for it again."""
+    if job.spec.prefetch:
+        shutil.rmtree(folder_of(settings, job.ref), ignore_errors=True)
 
 
 class PrefetchPlan:

@@ -12,16 +12,16 @@ from runyard.domain.monitoring.alert import OF_AN_END
 from runyard.domain.preparation import Preparation
 from runyard.domain.reasons import Reason
 from runyard.domain.states import AttemptStatus, JobStatus, Stage
-from runyard.engine import alerting, cancel_reasons, readiness, story
+from runyard.engine import alerting, cancel_reasons, prefetch_plan, readiness, story
 from runyard.engine.commands import PREPARED_BY, Commands, unit_of
 from runyard.engine.parts import Parts
 from runyard.engine.placing import fingerprint
 from runyard.engine.prefetch_plan import PrefetchPlan
+from runyard.engine.preflight_plan import PreflightPlan
 from runyard.executors.base import End, Executor, ExecutorUnavailable, Sight, Stop
 from runyard.stores.base import Transaction
 
 _ACTOR = "preparation"
-_LIVE = frozenset({AttemptStatus.STARTING, AttemptStatus.RUNNING, AttemptStatus.STOPPING})
 _HAND_OVER_S = 10.0
 
 
@@ -37,7 +37,8 @@ class Preparer:
     def __init__(self, parts: Parts, commands: Commands, wake: Callable[[], None]) -> None:
         self._parts = parts
         self._commands = commands
-        self._plan = PrefetchPlan(parts.settings)
+        self._prefetch = PrefetchPlan(parts.settings)
+        self._preflight = PreflightPlan(parts.settings)
         self._wake = wake
         self.open = False  # until the yard opens, and again when it shuts down
 
@@ -49,15 +50,21 @@ class Preparer:
         if executor is None or not self.open or not executor.available()[0]:
             return None
         with self._parts.store.read() as reader:
-            if not reader.unprepared_jobs():
-                return None
+            stopping = any(
+                one.status is AttemptStatus.STOPPING
+                for one in reader.live_preparations(self._parts.node_id)
+            )
+            unprepared = bool(reader.unprepared_jobs())
+        if stopping:
+            self.reconcile(at_start=False)  # passes on what a broken dependency asked for
+        if not unprepared:
+            return None
         now = self._parts.clock()
         due: list[float] = []
 
         def work(tx: Transaction) -> list[tuple[Job, Preparation]]:
             due.clear()
-            free = self._parts.settings.max_preparations
-            free -= len(tx.live_preparations(self._parts.node_id))
+            free = self._free(tx)
             begun: list[tuple[Job, Preparation]] = []
             for job in tx.unprepared_jobs():
                 step = self._next(tx, job)
@@ -65,8 +72,9 @@ class Preparer:
                     _fail(tx, job, step.reason, now)
                 elif step is not None and step.due > now:
                     due.append(step.due)
-                elif step is not None and len(begun) < free:
-                    begun.append((job, self._begin(tx, job, now)))
+                elif step is not None and free[step.stage] > 0 and self._is_for_us(job):
+                    free[step.stage] -= 1
+                    begun.append((job, self._begin(tx, job, step.stage, now)))
             return begun
 
         shared = self._parts.store.shared
@@ -76,9 +84,25 @@ class Preparer:
 
     def _next(self, tx: Transaction, job: Job) -> preparation.Begin | preparation.GiveUp | None:
         delays = job.spec.retry_delays or self._parts.settings.retry_delays
-        return preparation.next_step(tx.preparations(job.id), job.queued_at, delays)
+        return preparation.next_step(job.spec, tx.preparations(job.id), job.queued_at, delays)
 
-    def _begin(self, tx: Transaction, job: Job, now: float) -> Preparation:
+    def _free(self, tx: Transaction) -> dict[Stage, int]:
+        """How many more may begin: quick checks never wait for long downloads."""
+        free = dict.fromkeys(
+            (Stage.PREFLIGHT, Stage.PREFETCH), self._parts.settings.max_preparations
+        )
+        for living in tx.live_preparations(self._parts.node_id):
+            free[living.stage] -= 1
+        return free
+
+    def _is_for_us(self, job: Job) -> bool:
+        """Among several servers, what is checked here must be what will run here."""
+        wanted = job.spec.request.gpu_milli
+        return not self._parts.store.shared or wanted <= 1000 * len(
+            self._parts.machine.capacity.gpus
+        )
+
+    def _begin(self, tx: Transaction, job: Job, stage: Stage, now: float) -> Preparation:
         number = len(tx.preparations(job.id)) + 1
         machine = self._parts.machine
         begun = Preparation(
@@ -86,7 +110,7 @@ class Preparer:
             job_id=job.id,
             number=number,
             status=AttemptStatus.STARTING,
-            stage=Stage.PREFETCH,
+            stage=stage,
             node_id=self._parts.node_id,
             machine_id=machine.machine_id,
             boot_id=machine.boot_id,
@@ -94,25 +118,29 @@ class Preparer:
             created_at=now,
         )
         tx.insert_preparation(begun)
-        event = Event(events.PREPARATION_STARTED, now, _ACTOR, begun.preparation_id)
-        reason = Reason(
-            reasons.PREPARING,
-            {"stage": begun.stage.value, "preparation": begun.preparation_id},
-        )
+        told = {"stage": stage.value}
+        event = Event(events.PREPARATION_STARTED, now, _ACTOR, begun.preparation_id, told)
+        reason = preparation.under_way(begun)
         tx.update_job(job.id, states.WAITING, event, stage=begun.stage, ready=False, reason=reason)
         return begun
 
     def _launch(self, executor: Executor, job: Job, begun: Preparation) -> None:
         log = story.of(job.ref, begun.preparation_id)
         try:
-            executor.start(self._plan.launch(job, begun))
+            executor.start(self._plan_of(begun).launch(job, begun))
         except (ExecutorUnavailable, OSError) as error:
             log.error("the preparation could not be handed over: {}", error)
             if executor.refuse(begun.preparation_id):
                 end = End(None, None, "never_started", "server", self._parts.clock())
                 self.ended([(begun.preparation_id, end)])
             return
-        log.info("preparation started: {} to fetch", len(job.spec.prefetch))
+        if begun.stage is Stage.PREFLIGHT:
+            log.info("preflight started")
+        else:
+            log.info("preparation started: {} to fetch", len(job.spec.prefetch))
+
+    def _plan_of(self, one: Preparation) -> PrefetchPlan | PreflightPlan:
+        return self._preflight if one.stage is Stage.PREFLIGHT else self._prefetch
 
     # ends
 
@@ -124,6 +152,9 @@ class Preparer:
             return [done for name, end in ends if (done := self._end(tx, name, end, now))]
 
         for done in self._parts.store.write(work):
+            if done.to in states.ENDED:
+                prefetch_plan.drop_links(self._parts.settings, done.job)
+            self._preflight.forget(done.of)
             self._tell(done)
         self._wake()
 
@@ -132,10 +163,10 @@ class Preparer:
         job = tx.job(found.job_id) if found else None
         if found is None or job is None or found.status is AttemptStatus.ENDED:
             return None
-        outcome = self._plan.outcome(job.ref, name)
+        outcome = self._plan_of(found).outcome(job.ref, name)
         tx.update_preparation(
             name,
-            _LIVE,
+            states.LIVE,
             status=AttemptStatus.ENDED,
             exit_code=end.code,
             signal=end.signal,
@@ -146,8 +177,10 @@ class Preparer:
             receipt=_receipt(found, end),
         )
         params = {"exit_code": end.code, "signal": end.signal, "cause": end.cause}
+        params["stage"] = found.stage.value
         event = Event(events.PREPARATION_ENDED, end.ended_at, _ACTOR, name, params)
         tx.append_event(job.id, event)
+        alerting.close_of_job_in(tx, job.id, OF_AN_END, end.ended_at, _ACTOR)
         if job.status is JobStatus.CANCELLING:
             return _Recorded(job, found, JobStatus.CANCELLED, _cancelled(tx, job, end))
         if job.status not in states.WAITING:
@@ -164,12 +197,13 @@ class Preparer:
 
     def _tell(self, done: _Recorded) -> None:
         log = story.of(done.job.ref, done.of.preparation_id)
+        stage = "preflight" if done.of.stage is Stage.PREFLIGHT else "download"
         if done.to is JobStatus.CANCELLED:
-            log.info("job cancelled during its download: nothing of it runs any more")
+            log.info("job cancelled during its {}: nothing of it runs any more", stage)
         elif done.to is JobStatus.FAILED:
-            log.error("preparation failed: the job cannot run")
+            log.error("{} failed: the job cannot run", stage)
         else:
-            log.info("preparation ended")
+            log.info("{} ended", stage)
         readiness.tell_cancelled(done.cancelled, done.job.ref)
 
     # restarts and shutdown
@@ -211,7 +245,7 @@ class Preparer:
             for one in live:
                 if one.stop_seq == 0:
                     changes = {"status": AttemptStatus.STOPPING, "stop_seq": 1}
-                    tx.update_preparation(one.preparation_id, _LIVE, **changes)
+                    tx.update_preparation(one.preparation_id, states.LIVE, **changes)
                     stop = Stop(1, "shutdown", preparation.GRACE_S, "server", now)
                     asked.append((one, stop))
             return asked, len(live)
@@ -238,7 +272,6 @@ def _cancelled(tx: Transaction, job: Job, end: End) -> list[Job]:
             completed_at=end.ended_at,
         )
     )
-    alerting.close_of_job_in(tx, job.id, OF_AN_END, end.ended_at, _ACTOR)
     if job.spec.lease is not None:
         tx.drop_lease(job.id)
     return readiness.settle_dependents(tx, job.id, end.ended_at)

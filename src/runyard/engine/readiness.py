@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from runyard.domain import dependencies, events, preparation, reasons, retrying, states
 from runyard.domain.events import Event
 from runyard.domain.job import Dependency, Job
+from runyard.domain.preparation import Preparation
 from runyard.domain.reasons import Reason
-from runyard.domain.states import JobStatus
-from runyard.engine import story
-from runyard.stores.base import Transaction
+from runyard.domain.states import AttemptStatus, JobStatus
+from runyard.engine import cancel_reasons, story
+from runyard.stores.base import Reader, Transaction
 
 _ACTOR = "scheduler"
 
@@ -38,15 +39,25 @@ def is_broken(reason: Reason | None) -> bool:
 
 
 def is_prepared(tx: Transaction, job: Job) -> bool:
-    """Whether all that must be here before it starts is here."""
+    """Whether all that must be here before it starts was brought since somebody asked for it."""
     if not preparation.needed(job.spec):
         return True
-    return any(one.succeeded for one in tx.preparations(job.id))
+    return preparation.missing(job.spec, tx.preparations(job.id), job.queued_at) is None
+
+
+def living_preparation(reader: Reader, job: Job) -> Preparation | None:
+    """The preparation of this job that has not ended."""
+    if not preparation.needed(job.spec):
+        return None
+    return next((one for one in reader.preparations(job.id) if one.status in states.LIVE), None)
 
 
 def refresh(tx: Transaction, job: Job, *, hold: bool, now: float) -> tuple[bool, Reason | None]:
     """(ready, own reason) of a waiting job as it stands now."""
     ready, reason = of_new(hold, tx.dependencies(job.id), prepared=is_prepared(tx, job))
+    if reason is not None and reason.code == reasons.PREPARING:
+        living = living_preparation(tx, job)
+        return False, preparation.under_way(living) if living else reason
     if ready and job.not_before is not None and job.not_before > now:
         return False, retrying.delay_reason(None, job.not_before, job.attempt_number)
     return ready, reason
@@ -81,6 +92,10 @@ def _settle_one(tx: Transaction, job_id: int, now: float) -> Job | None:
     ready, reason = refresh(tx, job, hold=job.hold, now=now)
     if is_broken(reason):
         assert reason is not None
+        living = living_preparation(tx, job)
+        if living is not None:
+            _end_preparation(tx, job, living, reason, now)
+            return None
         tx.apply(
             states.move(
                 job.id,
@@ -88,11 +103,35 @@ def _settle_one(tx: Transaction, job_id: int, now: float) -> Job | None:
                 JobStatus.CANCELLED,
                 Event(events.JOB_CANCELLED, now, _ACTOR, params=dict(reason.params)),
                 reason=reason,
+                stage=None,
                 ready=False,
                 completed_at=now,
             )
         )
+        if job.spec.lease is not None:
+            tx.drop_lease(job.id)
         return job
     if (ready, reason) != (job.ready, job.reason):
         tx.update_job(job.id, frozenset({job.status}), ready=ready, reason=reason)
     return None
+
+
+def _end_preparation(
+    tx: Transaction, job: Job, living: Preparation, reason: Reason, now: float
+) -> None:
+    """It can never run, but its download lives: cancelling until that is proven gone. The loop of
+    preparations passes the request on."""
+    seq = living.stop_seq + 1
+    stopping = AttemptStatus.STOPPING
+    tx.update_preparation(living.preparation_id, states.LIVE, status=stopping, stop_seq=seq)
+    event = Event(events.JOB_CANCELLING, now, _ACTOR, living.preparation_id, dict(reason.params))
+    waits = cancel_reasons.waiting(
+        cancel_reasons.DEPENDENCY,
+        _ACTOR,
+        preparation.GRACE_S,
+        now,
+        reasons.WAITING_FOR_PREPARATION,
+        stage=living.stage.value,
+        broken=dict(reason.params),
+    )
+    tx.apply(states.move(job.id, job.status, JobStatus.CANCELLING, event, reason=waits))

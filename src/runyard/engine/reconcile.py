@@ -129,8 +129,7 @@ class Reconciler:
             asked = [
                 stored.event
                 for stored in reader.events(job.id)
-                if stored.event.attempt_id == attempt.attempt_id
-                and stored.event.code in _STOPS
+                if stored.event.attempt_id == attempt.attempt_id and stored.event.code in _STOPS
             ]
         if not asked:
             return Stop(attempt.stop_seq, "user", job.spec.grace_s, "unknown", self._parts.clock())
@@ -149,9 +148,13 @@ class Reconciler:
                 for node in reader.nodes()
                 if now - node.heartbeat_at > NODE_SILENT_S
             }
-            waiting = [a for a in reader.live_attempts() if a.node_id in silent] if silent else []
-        for attempt in waiting:
-            job_id, node = attempt.job_id, silent[attempt.node_id]
+            units: list[Attempt | Preparation] = []
+            if silent:
+                units = [*reader.live_attempts(), *reader.live_preparations()]
+        for unit in units:
+            if unit.node_id not in silent:
+                continue
+            job_id, node = unit.job_id, silent[unit.node_id]
             say = partial(cancel_reasons.say_unreachable, job_id=job_id, node=node)
             self._parts.store.write(say, durable=False)
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runyard.domain import errors, events, reasons
+from runyard.domain import errors, events, reasons, states
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.alert import CANCEL_STALE, Alert, AlertLevel, NewAlert
 from runyard.domain.preparation import Preparation
-from runyard.domain.states import AttemptStatus, JobStatus
+from runyard.domain.states import JobStatus
 from runyard.engine import alerting, cancel_reasons, story
 from runyard.engine.commands import Commands, Unit, unit_of
 from runyard.engine.parts import Parts
@@ -19,7 +19,6 @@ from runyard.executors.base import Stop, Swept
 from runyard.stores.base import Transaction
 
 _ACTOR = "reconciler"
-_LIVE = frozenset({AttemptStatus.STARTING, AttemptStatus.RUNNING, AttemptStatus.STOPPING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +118,9 @@ def _ask_again(tx: Transaction, stale: _Stale) -> Stop:
     """The same request once more, without grace."""
     seq = stale.of.stop_seq + 1
     if isinstance(stale.of, Attempt):
-        tx.update_attempt(stale.unit.name, _LIVE, stop_seq=seq)
+        tx.update_attempt(stale.unit.name, states.LIVE, stop_seq=seq)
     else:
-        tx.update_preparation(stale.unit.name, _LIVE, stop_seq=seq)
+        tx.update_preparation(stale.unit.name, states.LIVE, stop_seq=seq)
     params: Mapping[str, Any] = stale.job.reason.params if stale.job.reason else {}
     by, at = cancel_reasons.requested(stale.job.reason)
     cause = str(params.get("cause") or "user")

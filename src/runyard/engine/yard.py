@@ -18,7 +18,7 @@ from runyard.domain.states import AttemptStatus
 from runyard.engine import evidence, explaining, receipts, service_states, story
 from runyard.engine.actor import Actor
 from runyard.engine.alerting import AlertDesk
-from runyard.engine.commands import Commands, find
+from runyard.engine.commands import Commands, find, unit_of
 from runyard.engine.evidence import EvidenceFile
 from runyard.engine.keys import Keys
 from runyard.engine.live_reads import LiveReads
@@ -191,12 +191,20 @@ class Yard:
             raise errors.NotFound(f"Job {job.ref} has no service {service}.", service=service)
         if found is None:
             if attempt is None:
-                return "", job.status in states.ENDED
+                return self._log_before_attempts(job), job.status in states.ENDED
             raise errors.NotFound(f"Job {job.ref} has no attempt {attempt}.", attempt=attempt)
         if rank != 0:
             raise errors.NotFound(f"Attempt {found.attempt_id} has no rank {rank}.", rank=rank)
         executor = self._parts.executors[found.executor]
         return executor.log_path(found.attempt_id, service), found.status is AttemptStatus.ENDED
+
+    def _log_before_attempts(self, job: Job) -> str:
+        """Of a job that ended without an attempt: what its preparation said."""
+        if job.status not in states.ENDED or not preparation.needed(job.spec):
+            return ""
+        with self._parts.store.read() as reader:
+            units = [unit_of(one) for one in reader.preparations(job.id)]
+        return self._parts.executors[units[-1].executor].log_path(units[-1].name) if units else ""
 
     def node_url_of(self, ref: str, attempt: int | None = None) -> str | None:
         """The URL of the server that owns the attempt; None when it is this one."""

@@ -185,6 +185,10 @@ class Reader(WatchReader, RepairReader, Protocol):
         """Those that have not ended."""
         ...
 
+    def prepared_elsewhere(self, node_id: str) -> set[int]:
+        """Ready jobs whose files were brought to another node."""
+        ...
+
     def unprepared_jobs(self) -> list[Job]:
         """Waiting jobs that wait for their preparation, in order of queued_at."""
         ...

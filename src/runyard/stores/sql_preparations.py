@@ -16,7 +16,7 @@ from runyard.domain.states import AttemptStatus, Stage
 from runyard.stores import rows
 from runyard.stores.prepared import Statement
 from runyard.stores.session import Session
-from runyard.stores.tables import IS_NOT_READY, preparations, training_jobs
+from runyard.stores.tables import IS_NOT_READY, IS_READY, preparations, training_jobs
 
 _columns = preparations.c
 _BY_ID = Statement(select(preparations).where(_columns.preparation_id == bindparam("the_id")))
@@ -62,6 +62,17 @@ def _guarded_update(columns: frozenset[str], expect: frozenset[AttemptStatus]) -
     return Statement(guarded, sorted(columns))
 
 
+_ELSEWHERE = Statement(
+    select(_columns.job_id)
+    .select_from(preparations.join(training_jobs, training_jobs.c.id == _columns.job_id))
+    .where(
+        text(IS_READY),
+        _columns.exit_code == 0,
+        _columns.node_id != bindparam("node"),
+    )
+)
+
+
 class PreparationReads(Session):
     def preparation(self, preparation_id: str) -> Preparation | None:
         row = self._row(_BY_ID, the_id=preparation_id)
@@ -76,6 +87,9 @@ class PreparationReads(Session):
         else:
             found = self._rows(_LIVE_OF_NODE, node=node_id)
         return [_preparation_from(row) for row in found]
+
+    def prepared_elsewhere(self, node_id: str) -> set[int]:
+        return {row.job_id for row in self._rows(_ELSEWHERE, node=node_id)}
 
     def unprepared_jobs(self) -> list[Job]:
         return [rows.job_from(row) for row in self._rows(_UNPREPARED)]
