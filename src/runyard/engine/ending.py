@@ -7,29 +7,36 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runyard.domain import ending, events, retrying, states
-from runyard.domain.ending import Verdict
 from runyard.domain.events import Event
+from runyard.domain.failures import diagnosis as diagnoses
+from runyard.domain.failures.diagnosis import Diagnosis
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.alert import OF_AN_END, SERVICE_UNHEALTHY
 from runyard.domain.reasons import Reason
+from runyard.domain.recovery import plan as plans
+from runyard.domain.recovery.plan import Plan
 from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
 from runyard.engine import (
     alerting,
     cancel_reasons,
+    diagnosing,
+    prefetch_plan,
     read_marks,
     readiness,
     receipts,
+    recovering,
     story,
     unasked_stops,
 )
+from runyard.engine.diagnosing import Diagnoser
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
 from runyard.engine.placing import Placer
+from runyard.engine.recovering import Failure, Recovery
 from runyard.engine.tallies import Tallies
 from runyard.executors.base import End
 from runyard.stores.base import Transaction
 
-_LIVE = frozenset({AttemptStatus.STARTING, AttemptStatus.RUNNING, AttemptStatus.STOPPING})
 _ACTOR = "supervisor"
 
 
@@ -43,6 +50,8 @@ class Recorded:
     end: End
     cancelled: Sequence[Job]  # what depended on it and can no longer run
     verdict: AttemptEnd
+    diagnosis: Diagnosis | None = None
+    plan: Plan | None = None  # of a failure
 
 
 class Ender:
@@ -50,6 +59,10 @@ class Ender:
         self._parts = parts
         self._placer = placer
         self._wake = wake
+        self._diagnoser = Diagnoser(parts)
+        self._recovery = Recovery(parts)
+        # Told of a job that completed after a plan had changed something.
+        self.repaired: Callable[[Transaction, Job], None] = lambda _tx, _job: None
 
     def started(self, attempt_id: str, at: float) -> None:
         """The first process of an attempt runs. Not waited for: its end would tell it too."""
@@ -64,21 +77,35 @@ class Ender:
         """Record ends, give back what they held, and place what fits now: one transaction."""
         now = self._parts.clock()
         self._parts.machine.refresh_gpus()
+        known = self._diagnoser.of_ends(ends)
 
         def work(tx: Transaction) -> tuple[list[Placed], list[Recorded]]:
-            recorded = [done for name, end in ends if (done := self._end(tx, name, end, now))]
+            recorded = [
+                done
+                for name, end in ends
+                if (done := self._end(tx, name, end, now, known.get(name)))
+            ]
             return self._placer.place(tx, now), recorded
 
         placed, recorded = self._parts.store.write(work, exclusive=self._parts.store.shared)
         for done in recorded:
             _count(self._parts.tallies, done)
+            if done.to in states.ENDED:
+                prefetch_plan.drop_links(self._parts.settings, done.job)
         # The scheduling loop must know when a delay is over; other servers what is free.
         delayed = any(done.to is JobStatus.RETRYING for done in recorded)
         if self._parts.store.shared or delayed or self._placer.unfinished:
             self._wake()
         return placed, recorded
 
-    def _end(self, tx: Transaction, attempt_id: str, end: End, now: float) -> Recorded | None:
+    def _end(
+        self,
+        tx: Transaction,
+        attempt_id: str,
+        end: End,
+        now: float,
+        diagnosis: Diagnosis | None,
+    ) -> Recorded | None:
         attempt = tx.attempt(attempt_id)
         if attempt is None or attempt.status is AttemptStatus.ENDED:
             return None
@@ -98,7 +125,7 @@ class Ender:
         verdict = replace(verdict, reason=unasked_stops.told(job, verdict.reason))
         tx.update_attempt(
             attempt_id,
-            _LIVE,
+            states.LIVE,
             status=AttemptStatus.ENDED,
             end=verdict.end,
             exit_code=end.code,
@@ -116,14 +143,18 @@ class Ender:
             alerting.close_of_job_in(tx, job.id, OF_AN_END, now, _ACTOR)
         if not current:
             return None
-        to = self._move(tx, job, attempt, end, verdict, now)
+        failure = Failure(job, attempt, end, verdict, diagnosis)
+        to, plan = self._move(tx, failure, now)
         ended = to in states.ENDED
         cancelled = readiness.settle_dependents(tx, job.id, now) if ended else []
-        return Recorded(job, attempt, to, end, cancelled, verdict.end)
+        if plan is None:
+            diagnosis = None
+        return Recorded(job, attempt, to, end, cancelled, verdict.end, diagnosis, plan)
 
     def _move(
-        self, tx: Transaction, job: Job, attempt: Attempt, end: End, verdict: Verdict, now: float
-    ) -> JobStatus:
+        self, tx: Transaction, failure: Failure, now: float
+    ) -> tuple[JobStatus, Plan | None]:
+        job, attempt, end, verdict = failure.job, failure.attempt, failure.end, failure.verdict
         status = job.status
         started = end.started_at or attempt.started_at
         if status is JobStatus.SCHEDULED and started is not None:
@@ -135,47 +166,35 @@ class Ender:
             status = step
         if verdict.to is JobStatus.COMPLETED:
             done = _Finish(JobStatus.COMPLETED, events.JOB_COMPLETED, None)
-            return _finish(tx, job, attempt, status, done, end)
+            _finish(tx, job, attempt, status, done, end)
+            if job.retry_count and self._recovery.was_repaired(tx, job):
+                self.repaired(tx, job)
+            return done.to, None
         if verdict.to is JobStatus.CANCELLED:
             # Who asked is what the job already says.
             reason = verdict.reason or cancel_reasons.asked_for(job)
             done = _Finish(JobStatus.CANCELLED, events.JOB_CANCELLED, reason)
-            return _finish(tx, job, attempt, status, done, end)
-        decision = self._decide(tx, job, verdict, end)
-        if isinstance(decision, retrying.GiveUp):
-            done = _Finish(JobStatus.FAILED, events.JOB_FAILED, decision.reason)
-            return _finish(tx, job, attempt, status, done, end)
-        _retry(tx, job, attempt, status, verdict, decision, end, now)
-        return JobStatus.RETRYING
+            return _finish(tx, job, attempt, status, done, end), None
+        decided = self._recovery.decide(tx, failure)
+        plan = decided.plan
+        self._keep(tx, failure, plan, now)
+        if not plan.retries:
+            done = _Finish(JobStatus.FAILED, events.JOB_FAILED, decided.reason)
+            return _finish(tx, job, attempt, status, done, end), plan
+        _retry(tx, failure, status, plan, now)
+        return JobStatus.RETRYING, plan
 
-    def _decide(
-        self, tx: Transaction, job: Job, verdict: Verdict, end: End
-    ) -> retrying.Retry | retrying.GiveUp:
-        if unasked_stops.is_final(job, verdict.reason):
-            return retrying.GiveUp(verdict.reason)
-        return retrying.decide(
-            verdict.end,
-            end.cause,
-            charged=job.charged,
-            max_retries=job.spec.max_retries,
-            free=_free_in_a_row(job, tx.attempts(job.id)),
-            delays=job.spec.retry_delays or self._parts.settings.retry_delays,
-            jitter=int.from_bytes(self._parts.random(2), "big") / 65536,
-            detail=end.detail,
-            reason=verdict.reason,
+    def _keep(self, tx: Transaction, failure: Failure, plan: Plan, now: float) -> None:
+        """With the attempt that failed: why, and what the next one does differently."""
+        attempt, diagnosis = failure.attempt, failure.diagnosis
+        tx.update_attempt(
+            attempt.attempt_id,
+            frozenset({AttemptStatus.ENDED}),
+            diagnosis=None if diagnosis is None else diagnoses.as_mapping(diagnosis),
+            plan=plans.as_mapping(plan),
         )
-
-
-def _free_in_a_row(job: Job, attempts: Sequence[Attempt]) -> int:
-    """How many attempts before the one that ends now were lost without the job's own fault, since
-    a person last asked for it."""
-    count = 0
-    for attempt in reversed(attempts[:-1]):
-        lost = attempt.end in (AttemptEnd.LOST, AttemptEnd.NEVER_STARTED)
-        if not lost or attempt.created_at < job.queued_at:
-            break
-        count += 1
-    return count
+        if plan.fence:
+            self._recovery.fence(tx, failure.job, attempt, plan, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,29 +230,24 @@ def _finish(
     return done.to
 
 
-def _retry(
-    tx: Transaction,
-    job: Job,
-    attempt: Attempt,
-    status: JobStatus,
-    verdict: Verdict,
-    decision: retrying.Retry,
-    end: End,
-    now: float,
-) -> None:
-    due = now + decision.delay_s
-    waits = retrying.delay_reason(verdict.reason, due, attempt.number)
+def _retry(tx: Transaction, failure: Failure, status: JobStatus, plan: Plan, now: float) -> None:
+    job, attempt = failure.job, failure.attempt
+    due = now + plan.delay_s
+    waits = retrying.delay_reason(failure.verdict.reason, due, attempt.number)
+    told: dict[str, Any] = {"delay_s": plan.delay_s, "plan": recovering.summary(plan)}
+    if failure.diagnosis is not None:
+        told["diagnosis"] = diagnosing.summary(failure.diagnosis)
     tx.apply(
         states.move(
             job.id,
             status,
             JobStatus.RETRYING,
-            _event(events.JOB_RETRYING, attempt, end, delay_s=decision.delay_s),
-            reason=None if decision.delay_s <= 0 else waits,
+            _event(events.JOB_RETRYING, attempt, failure.end, **told),
+            reason=None if plan.delay_s <= 0 else waits,
             stage=None,
             retry_count=job.retry_count + 1,
-            charged=job.charged + int(decision.charged),
-            ready=decision.delay_s <= 0,
+            charged=job.charged + int(plan.charged),
+            ready=plan.delay_s <= 0,
             not_before=due,
         )
     )
@@ -264,7 +278,7 @@ def _finishing(tx: Transaction, attempt_id: str) -> None:
     if attempt is None or attempt.status is not AttemptStatus.RUNNING or job is None:
         return
     if job.status is JobStatus.RUNNING and job.attempt_number == attempt.number:
-        tx.update_attempt(attempt_id, _LIVE, stage=Stage.FINISHING)
+        tx.update_attempt(attempt_id, states.LIVE, stage=Stage.FINISHING)
         tx.update_job(job.id, frozenset({JobStatus.RUNNING}), stage=Stage.FINISHING)
 
 
@@ -317,6 +331,8 @@ def tell(done: Recorded) -> None:
         end.cause,
         end.by,
     )
+    if done.plan is not None:
+        log.info("why: {}; then: {}", *recovering.in_words(done.diagnosis, done.plan))
     # The ordinary end of a lone process leaves nothing that is worth a line.
     if receipt.get("processes_ended", 0) > 1 or receipt.get("shm_bytes") or receipt.get("signals"):
         log.info(

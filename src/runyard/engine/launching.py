@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import pwd
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runyard.domain import command, job_environment, job_services
 from runyard.domain.job import Attempt, Job
-from runyard.engine import story
+from runyard.engine import job_dirs, story
 from runyard.engine.parts import Parts
+from runyard.engine.resuming import Resuming
+from runyard.engine.starts import AS_SUBMITTED, Start
 from runyard.executors.base import ExecutorUnavailable, Launch, ServiceLaunch
+from runyard.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,7 @@ class Placed:
 
     job: Job
     attempt: Attempt
+    start: Start = AS_SUBMITTED
 
 
 class Launcher:
@@ -33,9 +38,28 @@ class Launcher:
         self._before = before
         self._failed = failed
         self._base_env = base_environment()
+        self.resuming: Resuming | None = None
 
     def launch(self, placed: Placed) -> None:
-        """Hand the attempt to its executor."""
+        """Hand the attempt to its executor. One that goes on where another was cut off is handed
+        over a little later: what it goes on from is checked first."""
+        if self.resuming is None or not self.resuming.may_resume(placed.job, placed.attempt):
+            self._start(placed)
+            return
+        name = f"resume {placed.attempt.attempt_id}"
+        threading.Thread(target=self._resume, args=(placed,), name=name, daemon=True).start()
+
+    def _resume(self, placed: Placed) -> None:
+        assert self.resuming is not None
+        path = None
+        try:
+            path = self.resuming.path(placed.job, placed.attempt)
+        except Exception as error:
+            log = story.of(placed.job.ref, placed.attempt.attempt_id)
+            log.opt(exception=error).error("no checkpoint could be chosen: it begins anew")
+        self._start(replace(placed, start=replace(placed.start, resume_from=path)))
+
+    def _start(self, placed: Placed) -> None:
         log = story.of(placed.job.ref, placed.attempt.attempt_id)
         self._before(placed.attempt)
         self._count(placed)
@@ -55,12 +79,10 @@ class Launcher:
 
     def _plan(self, placed: Placed) -> Launch:
         job, attempt, settings = placed.job, placed.attempt, self._parts.settings
-        spec = job.spec
+        spec = placed.start.spec(job.spec)
         run_dir = settings.data_dir / "attempts" / attempt.attempt_id
-        own_dir = str(settings.data_dir / "outputs" / job.ref)
-        # A relative path means what it would mean to the program itself.
-        output_dir = os.path.join(spec.working_dir or own_dir, spec.output_path or own_dir)
-        places = command.Places(output_dir, os.path.join(output_dir, "checkpoints"))
+        places = replace(places_of(settings, job), resume_from=placed.start.resume_from)
+        output_dir = places.output_dir
         facts = job_environment.Facts(
             base=self._base_env,
             spec=spec,
@@ -71,7 +93,9 @@ class Launcher:
             output_dir=output_dir,
             checkpoint_dir=places.checkpoint_dir,
             cpu_milli=attempt.request.cpu_milli,
+            resume_from=places.resume_from,
             params=attempt.params,
+            batch_scale=placed.start.batch_scale,
             gpu_uuids=tuple(grant.uuid for grant in attempt.gpus),
             ports=attempt.ports,
             prefetch_dir=f"{settings.data_dir}/prefetch/{job.ref}/files"
@@ -107,6 +131,13 @@ class Launcher:
             services=_services(facts, places),
             image=spec.image,
         )
+
+
+def places_of(settings: Settings, job: Job) -> command.Places:
+    data_dir = str(settings.data_dir)
+    return command.Places(
+        job_dirs.output_dir(job, data_dir), job_dirs.checkpoint_dir(job, data_dir)
+    )
 
 
 def _services(facts: job_environment.Facts, places: command.Places) -> tuple[ServiceLaunch, ...]:

@@ -94,6 +94,16 @@ class Machine:
             locked_by_other_server=self._locked_elsewhere(gpu.uuid),
         )
 
+    def fence(self, uuid: str, reason: str) -> None:
+        """From now on, for whoever places next; the store keeps it."""
+        with self._lock:
+            self.fenced = {**self.fenced, uuid: reason}
+            gpus = tuple(
+                replace(gpu, fenced=True) if gpu.uuid == uuid else gpu
+                for gpu in self.capacity.gpus
+            )
+            self.capacity = replace(self.capacity, gpus=gpus)
+
     def processes(self, uuid: str) -> list[GpuProcess]:
         return self._gpu_probe.processes(uuid)
 

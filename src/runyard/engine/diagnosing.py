@@ -1,0 +1,238 @@
+"""Why an attempt failed: what is known of its end is gathered, bounded, and classified."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from runyard.domain import ending, job_environment, reasons
+from runyard.domain.failures.classify import classify
+from runyard.domain.failures.diagnosis import Diagnosis
+from runyard.domain.failures.evidence import (
+    Evidence,
+    GpuFact,
+    HostFacts,
+    LastMetrics,
+    LogLine,
+    RankLog,
+)
+from runyard.domain.job import Attempt, Job
+from runyard.domain.monitoring.series import Sample
+from runyard.domain.progress import hints, reported
+from runyard.domain.progress.point import Point
+from runyard.domain.progress.reading import Reader as LogReader
+from runyard.domain.states import JobStatus
+from runyard.engine import job_dirs, story
+from runyard.engine.parts import Parts
+from runyard.executors import log_ends
+from runyard.executors.base import End
+from runyard.executors.log_ends import LogEnds
+from runyard.executors.log_tail import lines_between
+
+_LOSSES = ("loss", "train/loss", "train_loss")
+_METRIC_LINES = 300  # of the log, read for what came last
+_METRIC_BYTES = 64 * 1024  # of the metrics file
+
+
+class Diagnoser:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def of_ends(self, ends: Sequence[tuple[str, End]]) -> dict[str, Diagnosis]:
+        """Of those that failed. Never raises: an end is recorded whatever becomes of this."""
+        failed = [(name, end) for name, end in ends if may_have_failed(end)]
+        found: dict[str, Diagnosis] = {}
+        for name, end in failed:
+            try:
+                known = self._of_end(name, end)
+            except Exception as error:
+                log = story.of(name.rpartition(".")[0], name)
+                log.opt(exception=error).error("why it failed could not be worked out")
+                continue
+            if known is not None:
+                found[name] = known
+        return found
+
+    def again(self, job: Job, attempt: Attempt) -> Diagnosis | None:
+        """Of an attempt that has ended, by what is still there of it."""
+        end = self._recorded(attempt)
+        return classify(self._evidence(job, attempt, end))
+
+    def _of_end(self, name: str, end: End) -> Diagnosis | None:
+        with self._parts.store.read() as reader:
+            attempt = reader.attempt(name)
+            job = None if attempt is None else reader.job(attempt.job_id)
+        if attempt is None or job is None or job.status is JobStatus.CANCELLING:
+            return None
+        return classify(self._evidence(job, attempt, end))
+
+    def _recorded(self, attempt: Attempt) -> End:
+        """The end record if it is still here, else what the store kept of it."""
+        executor = self._parts.executors.get(attempt.executor)
+        if executor is not None and attempt.node_id == self._parts.node_id:
+            seen = executor.inspect([attempt.attempt_id]).get(attempt.attempt_id)
+            if seen is not None and seen.end is not None:
+                return seen.end
+        return End(
+            attempt.exit_code,
+            attempt.signal,
+            attempt.cause or "unknown",
+            "server",
+            attempt.ended_at or attempt.created_at,
+            attempt.started_at,
+            (attempt.receipt or {}).get("service_failure") or {},
+        )
+
+    def _evidence(self, job: Job, attempt: Attempt, end: End) -> Evidence:
+        ends = LogEnds()
+        executor = self._parts.executors.get(attempt.executor)
+        if executor is not None and attempt.node_id == self._parts.node_id:
+            ends = log_ends.read(executor.log_path(attempt.attempt_id))
+        stopping = job.reason if job.reason and job.reason.code == reasons.STOPPING else None
+        return Evidence(
+            exit_code=end.code,
+            signal=end.signal,
+            cause=end.cause,
+            detail=end.detail,
+            stop_cause=(end.receipt.get("stop") or {}).get("cause"),
+            rule=None if stopping is None else stopping.params.get("rule"),
+            oom_kills=int(end.detail.get("oom_kills") or 0),
+            logs=(RankLog(0, _numbered(ends.first_errors), _numbered(ends.tail), end.ended_at),),
+            metrics=self._metrics(job, attempt, ends),
+            host=self._host(job, attempt, end),
+        )
+
+    def _metrics(self, job: Job, attempt: Attempt, ends: LogEnds) -> LastMetrics:
+        """What the board knows, and what was written since it was last told."""
+        board = self._parts.board
+        current = job.attempt_number == attempt.number
+        told: list[Sample] = []
+        if current:
+            told = next((seen for name in _LOSSES if (seen := board.window(job.id, name))), [])
+        losses = [(sample.step, sample.value) for sample in told]
+        steps = [step for step, _ in losses if step is not None]
+        progress = board.progress(job.id) if current else None
+        if progress is not None and progress.step is not None:
+            steps.append(progress.step)
+        for point in self._last_points(job, attempt, ends):
+            if point.step is not None:
+                steps.append(point.step)
+            value = next((point.values[name] for name in _LOSSES if name in point.values), None)
+            if value is not None:
+                losses.append((point.step, value))
+        if not losses:
+            return LastMetrics(step=max(steps, default=None), first_step=min(steps, default=None))
+        last = losses[-1][1]
+        return LastMetrics(
+            step=max(steps, default=None),
+            first_step=min(steps, default=None),
+            loss=last,
+            loss_finite=math.isfinite(last),
+            first_bad_step=_first_bad(losses),
+        )
+
+    def _last_points(self, job: Job, attempt: Attempt, ends: LogEnds) -> list[Point]:
+        run_dir = self._parts.settings.data_dir / "attempts" / attempt.attempt_id
+        path = os.path.join(run_dir, job_environment.METRICS_FILE)
+        at = attempt.created_at
+        points: list[Point] = []
+        size = _size(path)
+        for text in lines_between(path, max(0, size - _METRIC_BYTES), size):
+            found = reported.parse_line(text, at)
+            if isinstance(found, Point):
+                points.append(found)
+        if points:
+            return points
+        reader = LogReader(hints.from_command(job.spec.command))
+        for _, text in ends.tail[-_METRIC_LINES:]:
+            for part in text.split("\r")[-20:]:
+                points += reader.feed(part, at)
+        return points + reader.finish()
+
+    def _host(self, job: Job, attempt: Attempt, end: End) -> HostFacts:
+        folder = job_dirs.output_dir(job, str(self._parts.settings.data_dir))
+        free = _free_bytes(folder)
+        return HostFacts(
+            disk_free_bytes=free,
+            disk_path=None if free is None else folder,
+            memory_limit_mb=end.detail.get("limit_mb"),
+            memory_peak_mb=end.detail.get("memory_peak_mb"),
+            gpus=self._gpus(attempt),
+        )
+
+    def _gpus(self, attempt: Attempt) -> tuple[GpuFact, ...]:
+        machine = self._parts.machine
+        if attempt.machine_id != machine.machine_id:
+            return ()
+        known = {gpu.uuid: gpu for gpu in machine.capacity.gpus}
+        facts = []
+        for grant in attempt.gpus:
+            gpu = known.get(grant.uuid)
+            held = {holder.pid for holder in gpu.holders} if gpu is not None else set()
+            strangers = sum(
+                one.memory_mb for one in machine.processes(grant.uuid) if one.pid in held
+            )
+            facts.append(
+                GpuFact(
+                    grant.index,
+                    grant.uuid,
+                    None if gpu is None else gpu.memory_mb,
+                    machine.used_mb(grant.uuid),
+                    strangers,
+                )
+            )
+        return tuple(facts)
+
+
+def may_have_failed(end: End) -> bool:
+    """Neither a success nor an end that somebody asked for."""
+    if end.cause in ending.CANCELLED:
+        stop = (end.receipt.get("stop") or {}).get("cause")
+        return stop is not None and stop not in ending.ASKED_FOR
+    return end.code != 0 or end.cause != "exited"
+
+
+def summary(diagnosis: Diagnosis) -> dict[str, Any]:
+    """What a reason says of it."""
+    told: dict[str, Any] = {
+        "failure_type": diagnosis.failure_type.value,
+        "category": diagnosis.category.value,
+    }
+    if diagnosis.root is not None:
+        told["line"] = diagnosis.root.text
+    return told
+
+
+def _numbered(lines: Iterable[tuple[int, str]]) -> tuple[LogLine, ...]:
+    return tuple(LogLine(number, text) for number, text in lines)
+
+
+def _first_bad(losses: Sequence[tuple[int | None, float]]) -> int | None:
+    """Where the loss first was no number and stayed so."""
+    found = None
+    for step, value in reversed(losses):
+        if math.isfinite(value):
+            break
+        found = step if step is not None else found
+    return found
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _free_bytes(folder: str) -> int | None:
+    while folder and not os.path.isdir(folder):
+        folder, before = os.path.dirname(folder), folder
+        if folder == before:
+            return None
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
