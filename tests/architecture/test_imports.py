@@ -11,7 +11,11 @@ import pytest
 
 # Who may name adapters of the stores, executors and probes: the composition root, and the one
 # embedding class that is given a database address.
-COMPOSITION = {"runyard.server", "runyard.embed.queue_manager"}
+COMPOSITION = {
+    "runyard.server",
+    "runyard.embed.queue_manager",
+    "runyard.embed.training_monitor",
+}
 PORTS = ("stores", "executors", "probes")
 # Parts of an adapter folder that are no adapter: the port, and readers of its files.
 SHARED = {
@@ -102,7 +106,7 @@ def test_nothing_shipped_imports_the_contract_suites(graph):
     assert not {name for name in importers if not name.startswith("runyard.testing")}
 
 
-@pytest.mark.parametrize("package", ["supervisor", "report", "prefetch"])
+@pytest.mark.parametrize("package", ["supervisor", "report", "prefetch", "preflight"])
 def test_standard_library_only(root, package):
     """Without site-packages (-S) and without the environment (-I), as supervisors are started."""
     folder = root / "src" / "runyard" / package

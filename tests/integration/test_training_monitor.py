@@ -42,7 +42,7 @@ def submit(manager, code=TRAINING, **fields):
 @pytest.mark.parametrize("by", ["url", "store", "manager"])
 def test_beside_a_manager(manager, tmp_path, by):
     """R23: the same database object or address, in one process."""
-    db = {"url": f"sqlite:///{tmp_path}/app.db", "store": manager.store, "manager": manager}[by]
+    db = {"url": f"sqlite:///{tmp_path}/app.db", "store": manager._store, "manager": manager}[by]
 
     async def watch():
         async with runyard.TrainingMonitor(db, monitoring_interval=1, history_size=50) as monitor:
@@ -77,8 +77,8 @@ def test_beside_a_manager(manager, tmp_path, by):
 def test_the_interval_and_the_size_are_those_of_the_monitor(manager):
     async def watch():
         async with runyard.TrainingMonitor(manager, monitoring_interval=1, history_size=20):
-            board = manager.yard.board
-            [node] = [one.node_id for one in manager.yard.nodes()]
+            board = manager._yard.board
+            [node] = [one.node_id for one in manager._yard.nodes()]
             before = len(board.node_window(node, "node.memory_percent"))
 
             async def measured():

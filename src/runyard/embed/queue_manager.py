@@ -13,7 +13,7 @@ from runyard.api import answers
 from runyard.data_dir import DataDir
 from runyard.domain import errors, states
 from runyard.domain.job import Priority
-from runyard.embed import managers_here
+from runyard.embed import open_queues
 from runyard.embed.public_errors import public_errors
 from runyard.engine.actor import Actor
 from runyard.engine.yard import Yard
@@ -66,7 +66,7 @@ class TrainingQueueManager:
         except BaseException:
             self._let_go()
             raise
-        managers_here.add(self)
+        open_queues.add(self)
 
     def __enter__(self) -> TrainingQueueManager:
         try:
@@ -87,15 +87,6 @@ class TrainingQueueManager:
     @property
     def settings(self) -> Settings:
         return self._settings
-
-    @property
-    def store(self) -> Store:
-        return self._store
-
-    @property
-    def yard(self) -> Yard:
-        """The engine itself, for the monitor beside it. Another one after every stop."""
-        return self._yard
 
     @property
     def is_processing(self) -> bool:
@@ -129,7 +120,7 @@ class TrainingQueueManager:
             return
         self.stop_processing()
         self._closed = True
-        managers_here.remove(self)
+        open_queues.remove(self)
         self._let_go()
 
     @public_errors()

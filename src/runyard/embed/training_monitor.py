@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 from runyard import server
 from runyard import settings as settings_module
 from runyard.api import answers, metric_answers, monitor_answers
-from runyard.embed import managers_here
+from runyard.embed import open_queues
 from runyard.embed.public_errors import public_errors
 from runyard.embed.queue_manager import TrainingQueueManager, beside
 from runyard.engine import story
@@ -124,8 +124,9 @@ class TrainingMonitor:
         if manager is None:
             self._yard().runtime.collecting.measure()
             return
-        manager.yard.runtime.collecting.every(self._settings.monitoring_interval)
-        manager.yard.board.keep(self._settings.history_size)
+        yard = open_queues.yard_of(manager)
+        yard.runtime.collecting.every(self._settings.monitoring_interval)
+        yard.board.keep(self._settings.history_size)
 
     def _status(self, ref: str) -> dict[str, Any]:
         yard = self._yard()
@@ -164,13 +165,13 @@ class TrainingMonitor:
     def _manager(self) -> TrainingQueueManager | None:
         if isinstance(self._db, TrainingQueueManager):
             return self._db
-        return managers_here.find(self._db)
+        return open_queues.find(self._db)
 
     def _yard(self) -> Yard:
         manager = self._manager()
         if manager is not None:
             self._let_go()
-            return manager.yard
+            return open_queues.yard_of(manager)
         if self._own is None:
             assert not isinstance(self._db, TrainingQueueManager)
             store = open_store(self._db) if isinstance(self._db, str) else self._db

@@ -7,6 +7,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING
 
+from runyard.engine.yard import Yard
 from runyard.stores.base import Store
 
 if TYPE_CHECKING:
@@ -36,9 +37,14 @@ def find(db: str | Store) -> TrainingQueueManager | None:
             url = manager.settings.database_url
             if url and _same(url) == _same(db):
                 return manager
-        elif manager.store is db:
+        elif manager._store is db:
             return manager
     return None
+
+
+def yard_of(manager: TrainingQueueManager) -> Yard:
+    """Its engine; another one after every stop. For the monitor, not for applications."""
+    return manager._yard
 
 
 def _same(url: str) -> str:
