@@ -45,7 +45,9 @@ class EngineYard:
         **settings,
     ) -> None:
         folder.mkdir(exist_ok=True, parents=True)
-        wanted = {"max_concurrent": 4, "retry_delays": (600.0,), "node_name": node_id, **settings}
+        # Its executor runs nothing, so that nothing would answer a preflight.
+        wanted = {"max_concurrent": 4, "retry_delays": (600.0,), "node_name": node_id}
+        wanted = {"preflight": "off", **wanted, **settings}
         self.settings = Settings(
             data_dir=folder,
             resource_check_interval=NEVER_S,

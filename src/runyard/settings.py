@@ -60,6 +60,7 @@ class Settings:
     job_pids_limit: int = 0  # processes and threads of one attempt; 0: no limit
     job_nice: int = 0
     max_preparations: int = 4
+    preflight: str = "auto"  # checks before a start: auto (jobs with GPUs or downloads), off
     cache_quota_gb: float = 0.0  # 0: no limit
     keep_days: float = 30.0
     metrics_keep_days: float = 30.0  # of single points; what sums them up stays
@@ -87,6 +88,7 @@ _CHOICES = {
     "cgroups": ("auto", "all", "off"),
     "enforce_memory": ("off", "cgroup", "always"),
     "notify_lang": ("en", "zh"),
+    "preflight": ("auto", "off"),
     "log_level": ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
 }
 DETECTORS = (

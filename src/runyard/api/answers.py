@@ -34,6 +34,7 @@ def job(view: JobView) -> dict[str, Any]:
         "health": metric_answers.health(view.watched.health),
         "metrics": metric_answers.latest(view.watched.metrics),
         "efficiency": metric_answers.efficiency(view.watched.efficiency),
+        "preflight": view.preflight,
         "diagnosis": dict(attempt.diagnosis) if attempt and attempt.diagnosis else None,
         "attempt": _attempt(attempt, it.ref, view.services) if attempt else None,
         "submitted_at": iso(it.submitted_at),

@@ -42,6 +42,10 @@ def reason(given: Mapping[str, Any] | None) -> str:
     if not given or not given.get("code"):
         return ""
     code, params = str(given["code"]), dict(given.get("params") or {})
+    if params.get("stage") == "preflight" and code in ("preparing", "preparation_failed"):
+        from runyard.cli import preflight_words  # which asks this module for the language
+
+        return preflight_words.reason(code, params)
     template = _words().REASONS.get(code)
     if template is None:
         told = ", ".join(f"{name} {value}" for name, value in params.items())

@@ -108,6 +108,7 @@ class JobSpec:
     service_urls: Mapping[str, str] = field(default_factory=dict)  # run by the client, not by us
     lease: LeaseTerms | None = None
     prefetch: tuple[str, ...] = ()  # addresses that must be here before it starts
+    preflight: bool | None = None  # None until it is decided at submit
     notify: tuple[NotifyTarget, ...] = ()
     memory_asked: bool = False  # a person wrote memory_gb: it may be enforced
     tty: bool = False

@@ -149,6 +149,13 @@ class Submitter:
             max_retries=settings.max_retries if retries is None else retries,
             grace_s=settings.grace_s if grace is None else grace,
         )
+        checked = preparation.is_checked(
+            spec,
+            by_default=settings.preflight == "auto",
+            gpus_fit=request.gpu_milli <= 1000 * len(self._parts.machine.capacity.gpus),
+        )
+        if checked or spec.preflight is not None:
+            spec = replace(spec, preflight=checked)
         return NewJob(
             ref=ids.job_ref(self._parts.random(16)),
             spec=spec,

@@ -46,6 +46,7 @@ class JobView:
     wait: Wait | None
     services: Sequence[Mapping[str, Any]] = ()  # of the attempt, where one job is looked at
     watched: Watched = field(default_factory=Watched)
+    preflight: Mapping[str, Any] | None = None  # what its newest check found, as above
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,8 @@ class Views:
         if view.attempt is not None and job.spec.services:
             services = service_states.of_attempt(self._parts, job, view.attempt)
             view = replace(view, services=services)
+        if job.spec.preflight:
+            view = replace(view, preflight=_preflight_of(reader, job))
         if job.status not in states.WAITING:
             return view
         running = reader.active_attempts()
@@ -179,3 +182,12 @@ class Views:
             attempt = attempts.get(job.attempt_id())
             views.append(JobView(job, reason, attempt, (), None, watched=watched))
         return views
+
+
+def _preflight_of(reader: Reader, job: Job) -> Mapping[str, Any] | None:
+    reports = (
+        one.outcome.get("report")
+        for one in reversed(reader.preparations(job.id))
+        if one.stage is states.Stage.PREFLIGHT and one.outcome
+    )
+    return next((report for report in reports if report), None)

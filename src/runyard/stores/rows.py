@@ -66,6 +66,8 @@ def _spec_rest(spec: JobSpec) -> dict[str, Any]:
         rest["lease"] = asdict(spec.lease)
     if spec.prefetch:
         rest["prefetch"] = spec.prefetch
+    if spec.preflight is not None:
+        rest["preflight"] = spec.preflight
     if spec.notify:
         rest["notify"] = [asdict(target) for target in spec.notify]
     if spec.memory_asked:
@@ -167,6 +169,7 @@ def spec_from(row: Any) -> JobSpec:
         service_urls=rest.get("service_urls", {}),
         lease=None if lease is None else LeaseTerms(**lease),
         prefetch=tuple(rest.get("prefetch", ())),
+        preflight=rest.get("preflight"),
         notify=tuple(_notify_target_from(kept) for kept in rest.get("notify", ())),
         memory_asked=rest.get("memory_asked", False),
         tty=rest.get("tty", False),

@@ -136,6 +136,19 @@ class DependencyAnswer(BaseModel):
     on: Literal["success", "end"]
 
 
+class CheckAnswer(BaseModel):
+    check: str
+    verdict: Literal["pass", "warn", "fail"]
+    code: str
+    params: dict[str, Any]
+
+
+class PreflightAnswer(BaseModel):
+    verdict: Literal["pass", "warn", "fail"]
+    seconds: float
+    checks: list[CheckAnswer]
+
+
 class JobAnswer(BaseModel):
     job_id: str
     id: int
@@ -152,6 +165,9 @@ class JobAnswer(BaseModel):
     )
     efficiency: EfficiencyAnswer | None = Field(
         description="Where its time went; null in lists and before the first attempt."
+    )
+    preflight: PreflightAnswer | None = Field(
+        description="What was checked before its start; null in lists, and where nothing was."
     )
     diagnosis: dict[str, Any] | None
     attempt: AttemptAnswer | None = Field(description="The newest attempt.")

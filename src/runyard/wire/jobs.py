@@ -99,6 +99,7 @@ class JobSubmission(BaseModel):
     hold: bool | None = None
     array: ArrayElement | None = None
     prefetch: types.Prefetch | None = None
+    preflight: bool | None = None
     checkpoint: types.KeptObject | None = None
     services: Annotated[list[JobService], Field(max_length=20)] | None = None
     notify: Annotated[list[JobNotify], Field(max_length=MOST_TARGETS)] | None = None
@@ -155,6 +156,7 @@ class JobSubmission(BaseModel):
             service_urls={one.name: one.url for one in self.services or () if one.url},
             lease=self._lease(),
             prefetch=tuple(self.prefetch or ()),
+            preflight=self.preflight,
             notify=tuple(target.to_target() for target in self.notify or ()),
             tty=bool(self.tty),
             isolation=self.isolation or "none",

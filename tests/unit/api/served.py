@@ -47,7 +47,8 @@ class Served:
     """`key` is an admin's; `user`, `other` and `viewer` are keys of those roles."""
 
     def __init__(self, folder: Path, **settings) -> None:
-        self.settings = Settings(data_dir=folder, max_concurrent=4, **settings)
+        wanted = {"max_concurrent": 4, "preflight": "off", **settings}
+        self.settings = Settings(data_dir=folder, **wanted)
         folder.mkdir(exist_ok=True)
         self.store = open_store(self.settings.store_url)
         self.executor = ScriptedExecutor(folder / "attempts")

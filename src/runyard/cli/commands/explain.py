@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from runyard.cli import formatting, job_rows, options, tables, wording
+from runyard.cli import formatting, job_rows, options, preflight_words, tables, wording
 from runyard.cli.commands.show import command_text, how_ended
 from runyard.cli.live_view import estimate_text
 from runyard.sdk.job import ENDED
@@ -44,6 +44,7 @@ def _unfinished(job: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("status", wording.status(str(job.get("status")))),
         ("why", job_rows.why(job)),
+        ("checks", "\n".join(preflight_words.worth_telling(job.get("preflight")))),
         ("needs", formatting.resources(job)),
         ("priority", str(job.get("priority") or "")),
         ("place", str(wait.get("position") or "")),
@@ -60,6 +61,7 @@ def _ended(job: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("status", wording.status(str(job.get("status")))),
         ("why", wording.reason(job.get("reason"))),
+        ("checks", "\n".join(preflight_words.worth_telling(job.get("preflight")))),
         ("exit", exit_text),
         ("cause", str(attempt.get("cause") or "")),
         ("diagnosis", str(diagnosis.get("category") or "")),

@@ -6,7 +6,16 @@ import argparse
 import shlex
 from typing import Any
 
-from runyard.cli import alert_rows, formatting, job_rows, options, receipts, tables, wording
+from runyard.cli import (
+    alert_rows,
+    formatting,
+    job_rows,
+    options,
+    preflight_words,
+    receipts,
+    tables,
+    wording,
+)
 from runyard.cli.live_view import estimate_text
 from runyard.sdk import errors
 from runyard.sdk.client import Client
@@ -70,6 +79,7 @@ def _pairs(job: dict[str, Any]) -> list[tuple[str, str]]:
         ("status", status),
         ("why", job_rows.why(job)),
         ("place", ", ".join(text for text in (place, estimate_text(wait)) if text)),
+        ("checks", "\n".join(preflight_words.worth_telling(job.get("preflight")))),
         ("progress", job_rows.progress(job)),
         ("command", command_text(job.get("command"))),
         ("directory", str(job.get("working_dir") or "")),
