@@ -12,6 +12,7 @@ from runyard.domain.job import Attempt
 from runyard.domain.monitoring.alert import GPU_MEMORY_HELD, AlertLevel, NewAlert
 from runyard.domain.resources import GpuGrant
 from runyard.engine import alerting, cancel_reasons, story
+from runyard.engine.gpu_before import MemoryBefore
 from runyard.engine.parts import Parts
 from runyard.executors.base import End
 
@@ -22,6 +23,9 @@ _ALERT_AFTER_S = 5.0
 _ACTOR = "gpus"
 # A driver keeps a little for itself, and it varies.
 _TOLERANCE_MB = 256
+# Where nobody knows what was used before: so little is as good as nothing, and so long is waited.
+_LOW_MB = 1024
+_UNKNOWN_PATIENCE_S = 30.0
 
 Ends = list[tuple[str, End]]
 
@@ -30,8 +34,10 @@ class GpuReturn:
     def __init__(self, parts: Parts, tag_of: Callable[[int], int | None]) -> None:
         self._parts = parts
         self._tag_of = tag_of
-        self._before: dict[str, dict[str, int]] = {}  # attempt -> gpu uuid -> MB used before
-        self._used: dict[str, dict[str, int]] = {}  # the same as last seen while it ran
+        self._before = MemoryBefore(parts.store)
+        self._tidied = False
+        # attempt -> gpu uuid -> MB, as last seen while it ran
+        self._used: dict[str, dict[str, int]] = {}
         self._waiting: set[str] = set()
         self._lock = threading.Lock()
         self.stopping = False
@@ -39,14 +45,16 @@ class GpuReturn:
     def remember(self, attempt: Attempt) -> None:
         """Note what the GPUs hold before an attempt starts."""
         if attempt.gpus:
-            self._before[attempt.attempt_id] = {
-                grant.uuid: self._parts.machine.used_mb(grant.uuid) for grant in attempt.gpus
-            }
+            used = {grant.uuid: self._parts.machine.used_mb(grant.uuid) for grant in attempt.gpus}
+            self._before.remember(attempt.attempt_id, used)
 
     def note_use(self) -> None:
         """What running attempts hold now, for their receipts."""
         if not self._parts.machine.capacity.gpus:
             return
+        if not self._tidied:
+            self._tidied = True
+            self._before.forget_ended()
         with self._parts.store.read() as reader:
             running = reader.live_attempts(self._parts.node_id)
         for attempt in running:
@@ -107,10 +115,10 @@ class GpuReturn:
         self._note_most(attempt)
         said = told = False
         while not self.stopping:
-            held = [grant for grant in attempt.gpus if self._held(attempt, grant.uuid)]
+            waited = time.monotonic() - began
+            held = [grant for grant in attempt.gpus if self._held(attempt, grant.uuid, waited)]
             if not held:
                 break
-            waited = time.monotonic() - began
             if not said and waited > _SAY_AFTER_S:
                 said = True
                 self._say(attempt, held)
@@ -128,7 +136,7 @@ class GpuReturn:
         seconds = (end.receipt.get("seconds") or 0.0) + waited
         receipt = {**end.receipt, "gpus": seen, "seconds": seconds}
         later([(attempt.attempt_id, replace(end, receipt=receipt))])
-        self._before.pop(attempt.attempt_id, None)
+        self._before.forget(attempt.attempt_id)
         self._used.pop(attempt.attempt_id, None)
         if told:
             self._close_alert(attempt)
@@ -187,12 +195,16 @@ class GpuReturn:
         key, now = f"{GPU_MEMORY_HELD}:{attempt.attempt_id}", self._parts.clock()
         self._parts.store.write(lambda tx: alerting.close_in(tx, key, now, _ACTOR))
 
-    def _held(self, attempt: Attempt, uuid: str) -> bool:
+    def _held(self, attempt: Attempt, uuid: str, waited_s: float) -> bool:
         processes = self._parts.machine.processes(uuid)
         if any(self._tag_of(process.pid) == attempt.tag for process in processes):
             return True
-        before = self._before.get(attempt.attempt_id, {}).get(uuid)
-        if before is None or attempt.request.shares_gpu or processes:
+        # A driver goes on to name a dead process whose memory something it forked still holds.
+        if attempt.request.shares_gpu or any(process.alive for process in processes):
             # Memory of others cannot be told from ours: nobody of ours holding it is the proof.
             return False
-        return self._parts.machine.used_mb(uuid) > before + _TOLERANCE_MB
+        used = self._parts.machine.used_mb(uuid)
+        before = self._before.of(attempt.attempt_id).get(uuid)
+        if before is None:
+            return used > _LOW_MB and waited_s < _UNKNOWN_PATIENCE_S
+        return used > before + _TOLERANCE_MB

@@ -16,6 +16,7 @@ class GpuProcess:
     memory_mb: int
     user: str = ""
     name: str = ""
+    alive: bool = True  # False: only the driver still names it, or it cannot be seen from here
 
 
 class MachineProbe(Protocol):

@@ -191,7 +191,13 @@ class NvmlProbe:
 
 
 def _process(pid: int, used_mb: int) -> GpuProcess:
-    return GpuProcess(pid, used_mb, device_holders.user_of(pid), device_holders.name_of(pid))
+    return GpuProcess(
+        pid,
+        used_mb,
+        device_holders.user_of(pid),
+        device_holders.name_of(pid),
+        device_holders.is_alive(pid),
+    )
 
 
 def _text(value: Any) -> str:

@@ -5,6 +5,7 @@ from watched_store import WatchedStore
 
 from engine_yard import ANN
 from runyard.domain import errors
+from runyard.engine import gpu_return
 from runyard.probes.base import GpuProcess
 from scripted_machine import ScriptedMachine
 from yards import until
@@ -76,8 +77,7 @@ def test_a_cpu_job_does_not_wait_for_it(one_gpu):
 
 
 def test_a_process_of_the_attempt_that_is_still_there(one_gpu):
-    """R2: whatever the memory says; also after a restart, which forgets what was used before it
-    started."""
+    """R2: whatever the memory says; also after a restart."""
     engine = one_gpu
     ref = engine.running(gpu_count=1)
     engine.machine.tags[4711] = engine.attempts(ref)[0].tag
@@ -93,6 +93,61 @@ def test_a_process_of_the_attempt_that_is_still_there(one_gpu):
     engine.wait(ref, "completed")
     [gpu] = engine.yard.receipt(ref)["gpus"]
     assert (gpu["index"], gpu["memory_before_mb"]) == (0, 7)
+
+
+def test_memory_under_the_name_of_a_dead_process_is_waited_for(one_gpu):
+    """R2: a worker forked by the job holds it, and the driver names the worker's dead parent."""
+    engine = one_gpu
+    ref = engine.running(gpu_count=1)
+    engine.machine.used[GPU] = 31_000
+    engine.machine.on_gpu[GPU] = [GpuProcess(4_194_000, 31_000, alive=False)]
+    engine.finish(ref)
+    looked_again(engine)
+    assert engine.status(ref) == "running"
+    engine.machine.used[GPU] = 0
+    engine.wait(ref, "completed")
+
+
+def test_a_restart_does_not_forget_what_was_used_before(one_gpu):
+    """R2, R41: a little more than before is still waited for; the note of it goes at the end."""
+    engine = one_gpu
+    engine.machine.used[GPU] = 100
+    ref = engine.running(gpu_count=1)
+    engine.machine.used[GPU] = 900
+    engine.restart()
+    engine.finish(ref)
+    looked_again(engine)
+    assert (engine.status(ref), grants(engine)) == ("running", [f"{ref}.1"])
+    engine.machine.used[GPU] = 100
+    engine.wait(ref, "completed")
+    until(lambda: not kept(engine))
+
+
+def kept(engine):
+    with engine.store.read() as reader:
+        return reader.flags("gpu_before:")
+
+
+def test_notes_of_attempts_that_ended_are_removed_after_a_restart(one_gpu):
+    engine = one_gpu
+    ref = engine.running(gpu_count=1)
+    engine.store.write(lambda tx: tx.set_flag("gpu_before:gone.1", "{}"))
+    engine.restart()
+    until(lambda: set(kept(engine)) == {f"gpu_before:{ref}.1"}, words=lambda: kept(engine))
+
+
+def test_without_a_note_memory_is_waited_for_but_not_for_ever(one_gpu, monkeypatch):
+    """R2: of an attempt that an earlier release started."""
+    engine = one_gpu
+    ref = engine.running(gpu_count=1)
+    engine.machine.used[GPU] = 40_000
+    engine.store.write(lambda tx: tx.set_flag(f"gpu_before:{ref}.1", None))
+    engine.restart()
+    engine.finish(ref)
+    looked_again(engine)
+    assert engine.status(ref) == "running"
+    monkeypatch.setattr(gpu_return, "_UNKNOWN_PATIENCE_S", 0.0)
+    engine.wait(ref, "completed")
 
 
 def test_memory_of_others_is_not_waited_for(one_gpu):
