@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 from runyard.supervisor import identity, journal, protocol
@@ -21,10 +24,8 @@ def write(
     requested_by: str,
     requested_at: float,
 ) -> None:
-    """Ask for the end of the attempt. An older request never replaces a newer one."""
-    present = read(folder)
-    if present is not None and present["seq"] > seq:
-        return
+    """Ask for the end of the attempt. An older request never replaces a newer one, whoever else
+    asks at the same moment."""
     request = {
         "v": protocol.VERSION,
         "seq": seq,
@@ -33,8 +34,26 @@ def write(
         "requested_by": requested_by,
         "requested_at": requested_at,
     }
-    path = f"{folder}/{protocol.STOP}"
-    draft = f"{path}.{os.getpid()}.tmp"
+    with _alone(folder):
+        present = read(folder)
+        if present is None or present["seq"] <= seq:
+            _replace(f"{folder}/{protocol.STOP}", request)
+
+
+@contextlib.contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """One writer at a time, threads too: each opens the folder anew."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks: it is only whole then
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _replace(path: str, request: Request) -> None:
+    draft = f"{path}.{os.urandom(6).hex()}.tmp"
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, json.dumps(request).encode())

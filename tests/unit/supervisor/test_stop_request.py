@@ -1,5 +1,8 @@
 """The stop request beside the journal."""
 
+import sys
+import threading
+
 import pytest
 
 from runyard.supervisor import journal, stop_request
@@ -19,6 +22,30 @@ def test_comes_back(tmp_path):
         "requested_by": "ann",
         "requested_at": 1.5,
     }
+    assert [path.name for path in tmp_path.iterdir()] == ["stop"]
+
+
+def test_two_threads_that_ask_at_once_damage_nothing(tmp_path):
+    """R2: a force-kill that meets a cancel stays a force-kill, and whole."""
+    folder, rounds = str(tmp_path), 300
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for number in range(rounds):
+            barrier = threading.Barrier(2)
+
+            def ask(seq, grace_s, barrier=barrier):
+                barrier.wait(20)
+                write(folder, seq, grace_s=grace_s, requested_by="x" * (400 if seq % 2 else 1))
+
+            older = threading.Thread(target=ask, args=(2 * number + 1, 40.0))
+            newer = threading.Thread(target=ask, args=(2 * number + 2, 0.0))
+            older.start(), newer.start()
+            older.join(20), newer.join(20)
+            request = stop_request.read(folder)
+            assert (request["seq"], request["grace_s"]) == (2 * number + 2, 0.0)
+    finally:
+        sys.setswitchinterval(interval)
     assert [path.name for path in tmp_path.iterdir()] == ["stop"]
 
 
