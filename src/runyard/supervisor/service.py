@@ -8,7 +8,14 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from runyard.supervisor import end_record, health, protocol
+from runyard.supervisor import (
+    end_record,
+    health,
+    identity,
+    namespace,
+    process_table,
+    protocol,
+)
 
 if TYPE_CHECKING:
     from runyard.supervisor.attempt import Attempt
@@ -32,6 +39,7 @@ class Service:
         "_check",
         "_failed_checks",
         "_in_a_row",
+        "_namespace",
         "_pause_s",
         "_said",
         "_started_clock",
@@ -64,6 +72,7 @@ class Service:
         self._pause_s = _FIRST_PAUSE_S
         self._said = ""
         self._started_clock = 0.0
+        self._namespace: list[tuple[int, int | None]] = []  # its init: pid, start
 
     @property
     def name(self) -> str:
@@ -104,6 +113,9 @@ class Service:
             os.waitpid(child.pid, 0)
             return {"code": "exec_failed", **failure}
         self.pid = self.last_pid = child.pid
+        if attempt.spec.get("isolation") == namespace.STRICT:
+            inits = process_table.children(child.pid)
+            self._namespace = [(pid, identity.start_ticks(pid)) for pid in inits]
         self.restarts += again
         self._begin(time.monotonic())
         return None
@@ -154,14 +166,22 @@ class Service:
 
     def restart_later(self, info: os.waitid_result) -> float:
         """Seconds until it is started again. Its process is a zombie still, so the number of its
-        group is its own: what else is in there must not keep the port."""
+        group is its own: what else is in there, or in its namespace, must not keep the port."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(info.si_pid, signal.SIGKILL)
+        self._end_namespace()
         first = float(self.spec.get("restart_delay_s", 1.0))
         delay = min(first * 2.0**self._in_a_row, _LONGEST_DELAY_S)
         self.put_off(delay)
         self._in_a_row += 1
         return delay
+
+    def _end_namespace(self) -> None:
+        """The init came up to us when its stand-in died, so nobody else can reap it."""
+        children = process_table.own_children()
+        for pid, ticks in self._namespace:
+            if pid in children and identity.start_ticks(pid) == ticks:
+                os.kill(pid, signal.SIGKILL)
 
     def put_off(self, delay_s: float) -> None:
         self.state = RESTARTING

@@ -221,8 +221,12 @@ def test_one_that_fails_while_another_gets_ready_is_started_again(scene, tmp_pat
     assert end["services"][1]["restarts"] == 1
 
 
-def test_what_a_failed_service_leaves_in_its_group_does_not_keep_the_port(scene, tmp_path):
-    """Its forked worker holds the listening socket; it goes before the restart."""
+@pytest.mark.parametrize("isolation", ["none", "strict"])
+def test_what_a_failed_service_leaves_does_not_keep_the_port(scene, tmp_path, isolation):
+    """Its forked worker holds the listening socket; it goes before the restart, also where it
+    lives on in a namespace of its own."""
+    if isolation == "strict" and namespace.obstacle():
+        pytest.skip("no namespaces of one's own here")
     code = (
         "import os, socket, sys, time\n"
         "server = socket.socket()\n"
@@ -235,7 +239,8 @@ def test_what_a_failed_service_leaves_in_its_group_does_not_keep_the_port(scene,
         "sys.exit(4)\n"
     )
     argv = [sys.executable, "-I", "-S", "-c", code]
-    scene.start(program("train"), service(argv, restart="on-failure", restart_delay_s=0.05))
+    helper = service(argv, restart="on-failure", restart_delay_s=0.05, most_restarts=1)
+    scene.start(program("train"), helper, isolation=isolation)
     scene.await_story("main reached the service")
     (tmp_path / "first").touch()
     wait_for(lambda: scene.all()[0]["restarts"] == 1, "a restart")
