@@ -84,12 +84,6 @@ def tag(pid: int) -> int | None:
     return int(words[0])
 
 
-def has_environment_line(pid: int, line: bytes) -> bool:
-    """Whether the environment it was started with holds exactly this NAME=value."""
-    environment = read(f"/proc/{pid}/environ")
-    return environment is not None and line in environment.split(b"\0")
-
-
 def command_line(pid: int) -> bytes:
     return read(f"/proc/{pid}/cmdline", 4096) or b""
 
