@@ -36,6 +36,7 @@ from runyard.notify.base import Sender
 from runyard.notify.delivering import Deliverer
 from runyard.notify.feishu import FeishuSender
 from runyard.notify.webhook import WebhookSender
+from runyard.probes.checkpoint_program import CheckpointProgram
 from runyard.probes.gpu import NvmlProbe
 from runyard.probes.gpu_locks import GpuLocks
 from runyard.probes.machine import PsutilProbe
@@ -138,6 +139,7 @@ def compose(settings: Settings, store: Store, *, node_id: str | None = None) -> 
         random=secrets.token_bytes,
         board=Board(settings.history_size),
         event_files=TensorBoardFiles(),
+        checkpoint_check=CheckpointProgram(),
         node_meter=PsutilMeter(settings.data_dir),
         gpu_meter=gpus,
         tallies=tallies,

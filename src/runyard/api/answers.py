@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from runyard.api import metric_answers
@@ -85,6 +86,7 @@ def _spec(spec: JobSpec) -> dict[str, Any]:
         "tty": spec.tty,
         "isolation": spec.isolation,
         "notify": [notifications.shown_target(target) for target in spec.notify] or None,
+        "checkpoint": None if spec.checkpoint is None else asdict(spec.checkpoint),
         **{name: spec.extra.get(name) for name in KEPT_FIELDS},
     }
 

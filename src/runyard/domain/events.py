@@ -21,6 +21,7 @@ JOB_FORCE_KILLED = "job_force_killed"  # the request; the end is job_cancelled
 JOB_HELD = "job_held"
 JOB_RELEASED = "job_released"
 JOB_ENQUEUED = "job_enqueued"  # priority set, hold released
+CHECKPOINT_CHOSEN = "checkpoint_chosen"  # an attempt goes on from it; params: path, step
 JOB_STOPPING = "job_stopping"
 JOB_ADOPTED = "job_adopted"  # by a restarted server
 JOB_DELETED = "job_deleted"  # with all that was recorded of it; params: job

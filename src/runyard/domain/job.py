@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from runyard.domain.checkpoints.spec import CheckpointSpec
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import GpuGrant, Request
 from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
@@ -110,6 +111,7 @@ class JobSpec:
     prefetch: tuple[str, ...] = ()  # addresses that must be here before it starts
     preflight: bool | None = None  # None until it is decided at submit
     notify: tuple[NotifyTarget, ...] = ()
+    checkpoint: CheckpointSpec | None = None
     memory_asked: bool = False  # a person wrote memory_gb: it may be enforced
     tty: bool = False
     isolation: Literal["none", "strict"] = "none"

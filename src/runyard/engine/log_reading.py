@@ -12,7 +12,7 @@ from runyard.domain.events import StoredEvent
 from runyard.domain.job import Attempt, Job
 from runyard.domain.progress.point import Checkpoint
 from runyard.domain.states import AttemptStatus, JobStatus
-from runyard.engine import read_marks, story
+from runyard.engine import job_dirs, read_marks, story
 from runyard.engine.attempt_reading import AttemptReading, Files
 from runyard.engine.loop import Loop
 from runyard.engine.metric_history import MetricHistory
@@ -33,8 +33,7 @@ HearCheckpoint = Callable[[int, int, Checkpoint], None]
 
 
 def output_dir_of(job: Job, data_dir: str) -> str:
-    own = os.path.join(data_dir, "outputs", job.ref)
-    return os.path.join(job.spec.working_dir or own, job.spec.output_path or own)
+    return job_dirs.output_dir(job, data_dir)
 
 
 @dataclass(slots=True)

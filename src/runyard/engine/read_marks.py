@@ -13,6 +13,11 @@ def all_of(reader: Reader) -> dict[str, str]:
     return {name.removeprefix(_PREFIX): mark for name, mark in found.items()}
 
 
+def is_unread(reader: Reader, attempt_id: str) -> bool:
+    """Whether some of what it wrote has not been read yet."""
+    return reader.flag(_PREFIX + attempt_id) is not None
+
+
 def put(tx: Transaction, attempt_id: str, mark: str | None) -> None:
     tx.set_flag(_PREFIX + attempt_id, mark)
 

@@ -12,6 +12,7 @@ from runyard.domain.states import JobStatus
 from runyard.engine import story
 from runyard.engine.actor import SYSTEM
 from runyard.engine.cancel_reasons import SHUTDOWN
+from runyard.engine.checkpointing import Checkpointing
 from runyard.engine.collecting import Collecting
 from runyard.engine.commands import Commands
 from runyard.engine.ending import Ender
@@ -27,6 +28,7 @@ from runyard.engine.parts import Parts
 from runyard.engine.placing import Placer
 from runyard.engine.preparing import Preparer
 from runyard.engine.reconcile import Found, Reconciler
+from runyard.engine.resuming import Resuming
 from runyard.engine.retention import Retention
 from runyard.engine.service_news import ServiceNews
 from runyard.engine.stale_cancels import StaleCancels
@@ -73,6 +75,9 @@ class Runtime:
         self._retention = Retention(parts)
         self.metric_history = MetricHistory(parts)
         self.log_reading = LogReading(parts, self.metric_history)
+        self.checkpointing = Checkpointing(parts)
+        self.log_reading.on_checkpoint(self.checkpointing.reported)
+        self.launcher.resuming = Resuming(parts, self.checkpointing)
         self.collecting = Collecting(parts)
         self.watching = Watching(parts, commands, self.wake)
         self._stale_cancels = StaleCancels(parts, commands)
@@ -120,6 +125,7 @@ class Runtime:
             loop.start()
         self.metric_history.start()
         self.log_reading.start()
+        self.checkpointing.start()
         self.collecting.start()
         self.watching.start()
         self.running = True
@@ -135,6 +141,7 @@ class Runtime:
         self.watching.stop()
         self.collecting.stop()
         self.log_reading.stop()
+        self.checkpointing.stop()
         self.metric_history.stop()
         self._gpu_return.stopping = True
         for executor in self._parts.executors.values():

@@ -12,6 +12,7 @@ from typing import Any
 
 from runyard import __version__
 from runyard.domain import errors, events, preparation, states
+from runyard.domain.checkpoints.record import CheckpointRecord
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Job, Priority, Submission
 from runyard.domain.states import AttemptStatus
@@ -126,6 +127,11 @@ class Yard:
     def events(self, ref: str, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
         with self._parts.store.read() as reader:
             return reader.events(find(reader, ref).id, after=after, limit=limit)
+
+    def checkpoints(self, ref: str) -> list[CheckpointRecord]:
+        """In the order they were saved."""
+        with self._parts.store.read() as reader:
+            return reader.checkpoints(find(reader, ref).id)
 
     def metrics(
         self, ref: str, names: Sequence[str] | None, most: int, chosen: MetricRange

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from runyard.domain.checkpoints.spec import CheckpointSpec
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import (
     ArrayPlace,
@@ -70,6 +71,8 @@ def _spec_rest(spec: JobSpec) -> dict[str, Any]:
         rest["preflight"] = spec.preflight
     if spec.notify:
         rest["notify"] = [asdict(target) for target in spec.notify]
+    if spec.checkpoint is not None:
+        rest["checkpoint"] = asdict(spec.checkpoint)
     if spec.memory_asked:
         rest["memory_asked"] = True
     if spec.tty:
@@ -138,6 +141,7 @@ def spec_from(row: Any) -> JobSpec:
     if row.array_id is not None:
         array = ArrayPlace(row.array_id, row.array_index, rest.get("array_limit", 0))
     delays, lease = rest.get("retry_delays"), rest.get("lease")
+    checkpoint = rest.get("checkpoint")
     return JobSpec(
         name=row.name,
         command=tuple(json_text.decode(command)) if rest.get("argv") else command,
@@ -171,6 +175,7 @@ def spec_from(row: Any) -> JobSpec:
         prefetch=tuple(rest.get("prefetch", ())),
         preflight=rest.get("preflight"),
         notify=tuple(_notify_target_from(kept) for kept in rest.get("notify", ())),
+        checkpoint=None if checkpoint is None else CheckpointSpec(**checkpoint),
         memory_asked=rest.get("memory_asked", False),
         tty=rest.get("tty", False),
         isolation=rest.get("isolation", "none"),

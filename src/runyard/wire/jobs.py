@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from runyard.domain import dependencies, errors, job, job_services
 from runyard.wire import job_fields, refusals, service_clashes
 from runyard.wire import job_types as types
+from runyard.wire.checkpoint_field import JobCheckpoint
 from runyard.wire.notify_targets import MOST_TARGETS, JobNotify
 
 # Kept with the job as they were sent, for releases that can do what they ask for.
-KEPT_FIELDS = ("checkpoint", "recovery", "distributed")
+KEPT_FIELDS = ("recovery", "distributed")
 # What a job would miss if nobody told the person that this release does not act on it.
 NOT_YET_HONOURED = KEPT_FIELDS
 
@@ -100,7 +101,7 @@ class JobSubmission(BaseModel):
     array: ArrayElement | None = None
     prefetch: types.Prefetch | None = None
     preflight: bool | None = None
-    checkpoint: types.KeptObject | None = None
+    checkpoint: JobCheckpoint | None = None
     services: Annotated[list[JobService], Field(max_length=20)] | None = None
     notify: Annotated[list[JobNotify], Field(max_length=MOST_TARGETS)] | None = None
     recovery: types.KeptObject | None = None
@@ -158,6 +159,7 @@ class JobSubmission(BaseModel):
             prefetch=tuple(self.prefetch or ()),
             preflight=self.preflight,
             notify=tuple(target.to_target() for target in self.notify or ()),
+            checkpoint=self.checkpoint.to_spec() if self.checkpoint else None,
             tty=bool(self.tty),
             isolation=self.isolation or "none",
             extra={

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runyard.domain import errors
+from runyard.domain.checkpoints.spec import CheckpointSpec
 from runyard.domain.job import ArrayPlace, LeaseTerms, Priority, Service
 from runyard.wire import requests
 from runyard.wire.jobs import FIELDS, KEPT_FIELDS, JobSubmission, read_job
@@ -218,7 +219,6 @@ def test_an_image_and_an_array_and_labels():
 
 def test_fields_of_later_releases_are_kept_and_named_in_a_warning():
     asked = {
-        "checkpoint": {"dir": "ckpt"},
         "recovery": {"gpu_oom": {"retries": 2}},
         "distributed": {"nodes": 2},
     }
@@ -228,7 +228,19 @@ def test_fields_of_later_releases_are_kept_and_named_in_a_warning():
     warned = {one["params"]["field"] for one in made.warnings()}
     assert warned == set(asked)
     assert {one["code"] for one in made.warnings()} == {"not_yet_honoured"}
-    assert refused(checkpoint={"dir": "\0"}) == [("checkpoint", "nul_character")]
+    assert refused(distributed={"x": "\0"}) == [("distributed", "nul_character")]
+
+
+def test_what_a_job_says_about_its_checkpoints():
+    asked = {"dir": "ckpt", "pattern": "m_*.pt", "every": 100, "keep": 3, "resume": "Never"}
+    made = submission(checkpoint=asked).spec.checkpoint
+    assert made == CheckpointSpec("ckpt", "m_*.pt", 100, 3, "never")
+    assert submission(checkpoint={}).spec.checkpoint == CheckpointSpec()
+    assert submission().spec.checkpoint is None
+    assert refused(checkpoint={"dir": "\0"}) == [("checkpoint.dir", "nul_character")]
+    assert refused(checkpoint={"keep": 0}) == [("checkpoint.keep", "greater_than_equal")]
+    assert refused(checkpoint={"pattern": "/a"}) == [("checkpoint.pattern", "bad_value")]
+    assert refused(checkpoint={"resume": "maybe"}) == [("checkpoint.resume", "literal_error")]
 
 
 def test_services_lease_prefetch_terminal_and_isolation():

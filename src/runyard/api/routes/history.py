@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from starlette.requests import Request
 
-from runyard.api import answers, asking
+from runyard.api import answers, asking, repair_answers
 from runyard.api.json_body import Json
 from runyard.wire import answers as shapes
+from runyard.wire.repair_answers import CheckpointAnswer
 
 router = APIRouter()
 
@@ -47,11 +48,12 @@ def events(
 @router.get(
     "/jobs/{ref}/checkpoints",
     operation_id="list_checkpoints",
-    response_model=list[dict[str, Any]],
+    response_model=list[CheckpointAnswer],
 )
 def checkpoints(request: Request, ref: asking.Ref) -> Response:
-    asking.yard(request).job(asking.job_ref(ref))
-    return Json([])
+    """In the order they were saved, each with the verdict of its last check."""
+    found = asking.yard(request).checkpoints(asking.job_ref(ref))
+    return Json([repair_answers.checkpoint(one) for one in found])
 
 
 @router.get("/jobs/{ref}/explain", operation_id="explain_job", response_model=dict[str, Any])

@@ -25,6 +25,19 @@ def usable(records: Sequence[CheckpointRecord]) -> list[CheckpointRecord]:
     return newest_first(good or _plausible(told))
 
 
+def untainted(
+    records: Sequence[CheckpointRecord], attempt: int, resume: Resume
+) -> list[CheckpointRecord]:
+    """Without what the plan after that attempt went back from: its training was spoiled then."""
+    if resume.rule is not ResumeRule.BEFORE_STEP or resume.step is None:
+        return list(records)
+    return [
+        one
+        for one in records
+        if one.attempt > attempt or (one.step is not None and one.step < resume.step)
+    ]
+
+
 def choose(
     records: Sequence[CheckpointRecord], resume: Resume | None = None
 ) -> list[CheckpointRecord]:

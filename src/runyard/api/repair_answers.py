@@ -1,0 +1,42 @@
+"""Checkpoints, datasets and files as answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runyard.api import metric_answers
+from runyard.api.json_body import iso
+from runyard.domain import datasets
+from runyard.domain.checkpoints.record import CheckpointRecord
+from runyard.domain.datasets import Dataset
+from runyard.prefetch import addresses
+
+
+def checkpoint(found: CheckpointRecord) -> dict[str, Any]:
+    why = found.why
+    return {
+        "id": found.id,
+        "path": found.path,
+        "attempt": found.attempt,
+        "family": found.family,
+        "step": found.step,
+        "size_bytes": found.size_bytes,
+        "saved_at": iso(found.saved_at),
+        "verdict": found.verdict.value,
+        "why": None if why is None else {"code": why.code, "params": why.params},
+        "metrics": metric_answers.latest(found.metrics),
+        "reported": found.reported,
+        "checked_at": iso(found.checked_at),
+    }
+
+
+def dataset(found: Dataset) -> dict[str, Any]:
+    return {
+        "id": found.id,
+        "name": found.name,
+        "uri": addresses.masked(found.uri),
+        "hash": found.hash,
+        "variable": datasets.variable(found.name),
+        "created_by": found.created_by,
+        "created_at": iso(found.created_at),
+    }

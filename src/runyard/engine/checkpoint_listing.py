@@ -1,0 +1,81 @@
+"""What lies in a checkpoint directory, and the removal of what is no longer wanted there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+from runyard.domain.checkpoints.listing import Found, Listed
+
+MOST_ENTRIES = 10_000
+MOST_DEEP = 3  # folders below the directory itself
+_REMOVED = ".partial-removed-"  # a name that never counts, should the removal be cut short
+_MANIFEST = ".manifest.json"
+
+
+def listed(folder: str) -> list[Listed]:
+    """Files only, paths relative to the folder; links are neither listed nor followed."""
+    found: list[Listed] = []
+    for file in _below(folder, "", 0):
+        found.append(file)
+        if len(found) >= MOST_ENTRIES:
+            break
+    return found
+
+
+def _below(folder: str, path: str, depth: int) -> Iterator[Listed]:
+    try:
+        with os.scandir(os.path.join(folder, path)) as entries:
+            # The newest names last: of too many the numbers that grow are the ones of interest.
+            known = sorted(entries, key=lambda entry: entry.name, reverse=True)
+    except OSError:
+        return
+    for entry in known:
+        below = f"{path}/{entry.name}" if path else entry.name
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                if depth < MOST_DEEP:
+                    yield from _below(folder, below, depth + 1)
+            elif entry.is_file(follow_symlinks=False):
+                told = entry.stat(follow_symlinks=False)
+                yield Listed(below, told.st_size, told.st_mtime)
+        except OSError:
+            continue  # gone meanwhile
+
+
+def is_empty(folder: str) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return next(iter(entries), None) is None
+    except OSError:
+        return True
+
+
+def remove(folder: str, found: Found) -> bool:
+    """Moved aside first, so that half of it never looks like a checkpoint. Refuses whatever a link
+    would lead out of the folder."""
+    root = os.path.realpath(folder)
+    whole = os.path.join(root, found.path)
+    if os.path.isdir(whole) and not os.path.islink(whole):
+        return _remove_one(root, found.path)
+    removed = [_remove_one(root, part) for part in found.parts]
+    return all(removed)
+
+
+def _remove_one(root: str, path: str) -> bool:
+    place = os.path.join(root, path)
+    if os.path.realpath(place) != place or not place.startswith(root + os.sep):
+        return False
+    aside = os.path.join(root, _REMOVED + path.replace("/", "-")[-150:])
+    try:
+        os.rename(place, aside)
+        if os.path.isdir(aside):
+            shutil.rmtree(aside)
+        else:
+            os.unlink(aside)
+        if os.path.isfile(place + _MANIFEST):
+            os.unlink(place + _MANIFEST)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,53 @@
+"""Answers about checkpoints, datasets, files, and what earlier runs suggest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from runyard.wire.answers import ReasonAnswer, Time
+
+
+class CheckpointAnswer(BaseModel):
+    id: int
+    path: str
+    attempt: int
+    family: str
+    step: int | None
+    size_bytes: int
+    saved_at: Time
+    verdict: str
+    why: ReasonAnswer | None
+    metrics: dict[str, Any]
+    reported: bool
+    checked_at: Time | None
+
+
+class DatasetAnswer(BaseModel):
+    id: int
+    name: str
+    uri: str
+    hash: str | None
+    variable: str
+    created_by: str
+    created_at: Time
+
+
+class FileAnswer(BaseModel):
+    path: str
+    size_bytes: int
+    changed_at: Time
+
+
+class FilesAnswer(BaseModel):
+    dir: str
+    files: list[FileAnswer]
+    truncated: bool
+
+
+class SuggestionAnswer(BaseModel):
+    from_job: str
+    memory_gb: float | None
+    gpu_memory_mb: int | None
+    seconds: int | None
