@@ -157,9 +157,18 @@ def _leftovers_left(attempt: Attempt) -> bool:
                     attempt.host.news.send("finishing", attempt.attempt_id)
         if now >= attempt.next_beat:
             attempt.beat(now)
-        attempt.hear(signal.sigtimedwait(SIGNALS, min(pause, deadline - now)))
+        attempt.hear(
+            signal.sigtimedwait(SIGNALS, min(pause, _patience_ends(attempt, deadline) - now))
+        )
         pause = min(pause * 2, 0.05)
     return True
+
+
+def _patience_ends(attempt: Attempt, deadline: float) -> float:
+    """When to look again at the latest: the grace of a stop may end before that of leftovers."""
+    if attempt.stop is None or attempt.services is not None:
+        return deadline
+    return min(deadline, attempt.stop.deadline)
 
 
 def _kill_until_empty(attempt: Attempt) -> None:
@@ -180,8 +189,10 @@ def _kill_until_empty(attempt: Attempt) -> None:
         refused = _kill_children(spare_trackers=spare)
         if _reap(attempt):
             return
-        if waited >= kill_timeout or refused:
+        if waited >= kill_timeout:
             attempt.end.report_stuck(_undying(attempt))
+        elif refused:
+            attempt.end.report_stuck(refused)
         if time.monotonic() >= attempt.next_beat:
             attempt.beat(time.monotonic())
         signal.sigtimedwait((signal.SIGCHLD,), pause)
@@ -196,13 +207,13 @@ def _undying(attempt: Attempt) -> list[int]:
     return [pid for pid in tree if not process_table.children(pid)] or tree
 
 
-def _kill_children(*, spare_trackers: bool) -> bool:
-    """One wave; True if the kernel refused to kill one of them."""
-    refused = False
-    for pid in process_table.own_children():
-        if not (spare_trackers and _is_tracker(pid)):
-            refused = not _kill(pid, signal.SIGKILL) or refused
-    return refused
+def _kill_children(*, spare_trackers: bool) -> list[int]:
+    """One wave; those that the kernel refused to kill."""
+    return [
+        pid
+        for pid in process_table.own_children()
+        if not (spare_trackers and _is_tracker(pid)) and not _kill(pid, signal.SIGKILL)
+    ]
 
 
 def _kill(pid: int, number: int) -> bool:
