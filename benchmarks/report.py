@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "performance.md"
@@ -20,12 +21,21 @@ def table() -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime(max(result["at"] for result in results)))
     lines = [f"Measured on {day}: {machine['cores']} cores, Python {machine['python']}.", ""]
     for result in results:
-        lines += [result["question"].strip(), "", "| figure | value | goal |", "|---|---|---|"]
+        lines += [result["question"].strip(), ""]
+        lines += [f"Load average when it was done: {result['machine']['load']:.1f}.", ""]
+        lines += ["| figure | value | goal |", "|---|---|---|"]
         for figure in result["figures"]:
-            value = f"{figure['value']:,.2f} {figure['unit']}".strip()
+            value = f"{shown(figure)} {figure['unit']}".strip()
             lines.append(f"| {figure['name']} | {value} | {figure['goal']} |")
         lines.append("")
     return "\n".join(lines).rstrip()
+
+
+def shown(figure: dict[str, Any]) -> str:
+    """What was counted is told without decimals."""
+    value = float(figure["value"])
+    counted = figure["unit"] == "" or figure["unit"].startswith("of ")
+    return f"{value:,.0f}" if counted and value.is_integer() else f"{value:,.2f}"
 
 
 def main() -> None:
