@@ -96,13 +96,15 @@ def _headers(key):
 def refused(served, key, path="/monitor/ws", subprotocols=None, origin=None, host=None):
     """The status of the answer that is no socket."""
     raw = socket.create_connection(("127.0.0.1", served.port), timeout=20)
-    made = connect(
-        f"ws://{host or f'127.0.0.1:{served.port}'}{BASE}{path}",
-        sock=raw,
-        additional_headers=_headers(key),
-        origin=origin,
-        subprotocols=subprotocols,
-    )
-    with pytest.raises(InvalidStatus) as error, made:
+    with (
+        pytest.raises(InvalidStatus) as error,
+        connect(
+            f"ws://{host or f'127.0.0.1:{served.port}'}{BASE}{path}",
+            sock=raw,
+            additional_headers=_headers(key),
+            origin=origin,
+            subprotocols=subprotocols,
+        ),
+    ):
         pass
     return error.value.response.status_code
