@@ -238,9 +238,9 @@ def test_what_a_job_says_about_its_checkpoints():
     assert submission(checkpoint={}).spec.checkpoint == CheckpointSpec()
     assert submission().spec.checkpoint is None
     assert refused(checkpoint={"dir": "\0"}) == [("checkpoint.dir", "nul_character")]
-    assert refused(checkpoint={"keep": 0}) == [("checkpoint.keep", "greater_than_equal")]
+    assert refused(checkpoint={"keep": 0}) == [("checkpoint.keep", "out_of_range")]
     assert refused(checkpoint={"pattern": "/a"}) == [("checkpoint.pattern", "bad_value")]
-    assert refused(checkpoint={"resume": "maybe"}) == [("checkpoint.resume", "literal_error")]
+    assert refused(checkpoint={"resume": "maybe"}) == [("checkpoint.resume", "bad_value")]
 
 
 def test_services_lease_prefetch_terminal_and_isolation():
