@@ -62,11 +62,12 @@ def _judged(
             if stopped.category in weak:
                 return _told(evidence, Proven(Category.NAN, 0.9), None, seen)
             return _told(evidence, stopped, _saying(stopped.category, seen), seen)
-    signal = end_facts.ended_by(evidence)
+    said = (one.text.body for one in seen if one.kind is Kind.CASCADE)
+    signal = end_facts.ended_by(evidence, said)
+    proven = end_facts.after_logs(evidence, signal)
     if root is not None and not root.strong and signal is not None:
-        root = _saying(end_facts.after_logs(evidence).category, seen)
+        root = _saying(proven.category, seen)
     if root is None or root.category is Category.UNKNOWN:
-        proven = end_facts.after_logs(evidence)
         if root is not None and proven.category is not Category.UNKNOWN and not root.exception:
             root = None
         if root is not None:

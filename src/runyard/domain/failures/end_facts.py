@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +33,8 @@ _STARTS = frozenset({ending.EXEC_FAILED, ending.START_FAILED})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PATHS = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR})
 _STALL, _RULE = "stall", "rule"
+# torchrun and DeepSpeed tell how the first process ended that failed.
+_CHILD = re.compile(r"(?:exitcode {0,3}: {0,2}|exits with return code = )(-?\d{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +89,9 @@ def stopped_by_us(evidence: Evidence) -> Proven | None:
     return None
 
 
-def after_logs(evidence: Evidence) -> Proven:
+def after_logs(evidence: Evidence, signal: int | None) -> Proven:
     """What exit code and signal say when no line told more."""
-    number = ended_by(evidence)
+    number = signal
     if number is not None:
         category = _SIGNALS.get(number, Category.UNKNOWN)
         confidence = 0.9 if category in (Category.SEGFAULT, Category.UNKNOWN_KILL) else 0.6
@@ -102,11 +106,22 @@ def after_logs(evidence: Evidence) -> Proven:
     return Proven(Category.UNKNOWN, 0.3, {} if code is None else {"exit_code": code})
 
 
-def ended_by(evidence: Evidence) -> int | None:
-    """The signal, also as shells and launchers tell it."""
+def ended_by(evidence: Evidence, said: Iterable[str] = ()) -> int | None:
+    """The signal that ended it, or the process that its launcher (by what it `said`) saw end."""
     if evidence.signal is not None:
         return evidence.signal
-    code = evidence.exit_code
+    own = _signal_in(evidence.exit_code)
+    if own is not None or evidence.exit_code is None:
+        return own
+    for line in said:
+        found = _CHILD.search(line)
+        if found is not None:
+            return _signal_in(int(found.group(1)))
+    return None
+
+
+def _signal_in(code: int | None) -> int | None:
+    """As shells and Python tell a signal in an exit code."""
     if code is None:
         return None
     number = -code if code < 0 else code - 128

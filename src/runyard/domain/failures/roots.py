@@ -26,7 +26,7 @@ _SOFT = frozenset(
     }
 )
 STEPS_THAT_PROVE = 3  # of training after an error: it was survived
-CLEAR = 0.85  # of the exceptions that led to each other, the first that is this sure
+CLEAR = 0.85  # sure enough to be shown as the cause, though a later line is surer
 
 _FIRST_RANK = re.compile(r"failed \(exitcode: -?\d{1,5}\) local_rank: (\d{1,6})")
 Logs = Sequence[tuple[RankLog, Sequence[Text]]]
@@ -58,7 +58,8 @@ def choose(seen: Sequence[Observation], logs: Logs) -> Observation | None:
 
 
 def _clearest(first: Observation, group: Iterable[Observation]) -> Observation:
-    """Within exceptions that led to each other: the first clear one, else the surest."""
+    """Within exceptions that led to each other: the first clear line of what the surest of them
+    says (a hub answers 401 also for what does not exist)."""
     if first.chain < 0:
         return first
     chain = [
@@ -67,8 +68,9 @@ def _clearest(first: Observation, group: Iterable[Observation]) -> Observation:
         if (one.chain, one.log_rank, one.text.rank)
         == (first.chain, first.log_rank, first.text.rank)
     ]
-    clear = [one for one in chain if one.confidence >= CLEAR]
-    return clear[0] if clear else max(chain, key=lambda one: one.confidence)
+    surest = max(chain, key=lambda one: one.confidence)
+    clear = (one for one in chain if one.confidence >= CLEAR and one.category is surest.category)
+    return next(clear, surest)
 
 
 def _earliest(

@@ -20,7 +20,8 @@ DOUBTED = 0.45  # said in passing: in a warning, or by a text that is often harm
 UNCAUGHT = 0.5  # an exception nobody here knows
 MOST_NOISE = 20  # lines of others between the lines of one traceback
 
-_HEADER = "Traceback (most recent call last):"
+_HEADER = "Traceback (most recent call last)"
+_BOX = ("│", "╭", "╰", "┃")  # tracebacks drawn as a box hold source code
 _CHAINED = (
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
@@ -153,8 +154,10 @@ class _Stream:
     def place(self, body: str) -> str:
         """frame, exception or other."""
         stripped = body.strip()
-        if stripped.endswith(_HEADER):
+        if _HEADER in stripped:
             self._begin()
+            return "frame"
+        if stripped.startswith(_BOX):
             return "frame"
         if stripped in _CHAINED:
             self._chained = True
@@ -167,7 +170,8 @@ class _Stream:
             if self.open and self._since > 4 and not self._chained:
                 self.open = False
             return "other"
-        if not stripped or body[0] in " \t":
+        # Behind the prefix of a logger one space is no indent.
+        if not stripped or body.startswith(("  ", "\t")):
             return "frame"
         if _EXCEPTION.match(stripped):
             self._inside, self.open, self._since, self._noise = False, True, 0, 0

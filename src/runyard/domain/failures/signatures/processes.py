@@ -15,6 +15,10 @@ _STOP, _KILL = Category.EXTERNAL_STOP, Category.UNKNOWN_KILL
 SIGNATURES = (
     Signature(Category.SEGFAULT, "Fatal Python error: Segmentation fault", "Fatal Python error: Segmentation fault", confidence=0.96),
     Signature(Category.SEGFAULT, "Segmentation fault", "Segmentation fault (core dumped)", confidence=0.9),
+    Signature(Category.SEGFAULT, "segmentation fault encountered in worker", "ERROR: Unexpected segmentation fault encountered in worker.", confidence=0.95),
+    Signature(Category.SEGFAULT, "is killed by signal: Segmentation fault", "RuntimeError: DataLoader worker (pid 624) is killed by signal: Segmentation fault. ", confidence=0.96),
+    Signature(_CRASH, "is killed by signal: Aborted", "RuntimeError: DataLoader worker (pid 811) is killed by signal: Aborted. ", confidence=0.93),
+    Signature(_KILL, "is killed by signal: Terminated", "RuntimeError: DataLoader worker (pid 8102) is killed by signal: Terminated. ", confidence=0.75),
     Signature(Category.SEGFAULT, "*** Process received signal ***", "*** Process received signal ***", confidence=0.7),
     Signature(Category.SEGFAULT, "SIGSEGV", "A fatal error has been detected: SIGSEGV (0xb) at pc=0x00007f2", confidence=0.85, loose=True),
     Signature(_CRASH, "Fatal Python error: Bus error", "Fatal Python error: Bus error", confidence=0.93),

@@ -65,6 +65,7 @@ SIGNATURES = (
     Signature(_CODE, "Trying to backward through the graph a second time", "RuntimeError: Trying to backward through the graph a second time", confidence=0.97),
     Signature(_CODE, "has been modified by an inplace operation", "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation", confidence=0.97),
     Signature(_CODE, "Expected to have finished reduction in the prior iteration", "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.", confidence=0.96),
+    Signature(_CODE, "Expected to mark a variable ready only once", "RuntimeError: Expected to mark a variable ready only once. This error is caused by one of the following reasons", confidence=0.96),
     Signature(_CODE, ("Given groups=", "weight of size"), "RuntimeError: Given groups=1, weight of size [64, 3, 7, 7], expected input[8, 1, 224, 224] to have 3 channels, but got 1 channels instead", confidence=0.97),
     Signature(_CODE, ("shape '[", "is invalid for input of size"), "RuntimeError: shape '[8, 16, 64]' is invalid for input of size 4096", confidence=0.97),
     Signature(_CODE, "stack expects each tensor to be equal size", "RuntimeError: stack expects each tensor to be equal size, but got [3, 224, 224] at entry 0 and [1, 224, 224] at entry 1", confidence=0.95),
