@@ -1,7 +1,9 @@
 """The local executor's promises about hand-overs, with a real keeper and real supervisors."""
 
 import os
+import resource
 import signal
+import subprocess
 import threading
 import time
 
@@ -13,6 +15,8 @@ from runyard.executors.base import ExecutorUnavailable, Launch, NewsKind, Sight,
 from runyard.executors.local import LocalExecutor
 from runyard.supervisor import journal, keeper_client
 from yards import keeper_pid, keepers_of, until
+
+FILE_LOCKS = 10  # the resource limit that carries the tag of an attempt
 
 
 @pytest.fixture
@@ -171,3 +175,26 @@ def test_a_job_that_could_not_be_handed_over_is_retried_for_free(data):
         engine.yard.close(keep=False)
         engine.store.close()
     until(lambda: not keepers_of(data), words="the keeper leaves")
+
+
+def test_what_turns_up_after_a_settled_end_is_ended(executor, data):
+    """R54: supervisor and keeper are dead, so the end is proven by looking. A process that no look
+    met is found by a later one."""
+    mark, launch = attempt(data, 1, "exec sleep 600")
+    executor.start(launch)
+    until(mark.exists)
+    supervisor = journal.read(f"{data}/attempts/{launch.attempt_id}").supervisor["pid"]
+    os.kill(keeper_pid(data), signal.SIGKILL)
+    until(lambda: not keeper_client.keeper_locked(str(data)))
+    os.kill(supervisor, signal.SIGKILL)
+    end = end_of(executor, launch)
+    assert (end.by, end.receipt["proof"]) == ("reconciler", "scan")
+    tag = (launch.tag, launch.tag)
+    late = subprocess.Popen(
+        ["sleep", "600"], preexec_fn=lambda: resource.setrlimit(FILE_LOCKS, tag)
+    )
+    try:
+        assert late.wait(40) == -signal.SIGKILL
+    finally:
+        late.kill()
+        late.wait()

@@ -33,6 +33,7 @@ from runyard.executors.base import (
     Swept,
     Usage,
 )
+from runyard.executors.late_sweeps import LateSweeps
 from runyard.executors.process_usage import ProcessUsage
 from runyard.supervisor import journal, protocol, reconcile, service_records, stop_request
 from runyard.supervisor.keeper_client import KeeperClient, KeeperUnavailable
@@ -59,6 +60,7 @@ class LocalExecutor:
         self._closing = threading.Event()
         self._connections = 0
         self._usage = ProcessUsage(self._folder)
+        self._late_sweeps = LateSweeps(reconcile.sweep_again)
 
     # the port
 
@@ -70,6 +72,7 @@ class LocalExecutor:
 
     def close(self, *, keep: bool) -> None:
         self._closing.set()
+        self._late_sweeps.close()
         if not keep:
             self._keeper.leave()
         self._keeper.close()
@@ -127,7 +130,9 @@ class LocalExecutor:
         lost = [folder for folder, sight in sights.items() if sight.state == reconcile.LOST]
         if lost:
             reconcile.settle_all(lost, self._keeper.alive())
-            sights |= reconcile.look_at_all(lost)
+            settled = reconcile.look_at_all(lost)
+            self._late_sweeps.settled(f for f, seen in settled.items() if _by_scan(seen))
+            sights |= settled
         return {name: _sighting(folder, sights[folder]) for name, folder in folders.items()}
 
     def sweep(self, attempt_ids: Sequence[str]) -> dict[str, Swept]:
@@ -235,6 +240,12 @@ class LocalExecutor:
             return
         if news:
             self._hear(news)
+
+
+def _by_scan(seen: reconcile.Sight) -> bool:
+    """Whether its end was settled here, by looking at every process."""
+    end = seen.journal.exit
+    return end is not None and (end["by"], end["proof"]) == ("reconciler", "scan")
 
 
 def _sighting(folder: str, seen: reconcile.Sight) -> Sighting:
