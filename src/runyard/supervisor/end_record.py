@@ -186,8 +186,8 @@ def outside(
     same_life: bool = True,
     group: Group | None = None,
 ) -> dict[str, Any]:
-    """The exit record of an attempt that lost its supervisor, once nothing of it lives. Its group
-    is removed here."""
+    """The exit record of an attempt that lost its supervisor, once nothing of it lives; without
+    what `tidied` adds."""
     fields: dict[str, Any] = {
         "code": None,
         "signal": None,
@@ -214,9 +214,15 @@ def outside(
         fields["cause"] = _cause_of_main(main, group.oom_kills() if group is not None else 0)
     if group is not None:
         fields.update(limits.Limits(record.spec or {}).of_end(group, fields["cause"]))
-        fields.update(_group_removed(group))
     fields["seconds"] = _seconds(stop, main, time.time())
     return fields
+
+
+def tidied(folder: str, group: Group | None) -> dict[str, bool]:
+    """Remove its temporary directory and its group; what became of them. Only when it is certain
+    that no supervisor has the attempt."""
+    removed = temporary.remove(f"{folder}/{protocol.TEMPORARY}")
+    return {"temp_removed": removed, **_group_removed(group)}
 
 
 def killed(at: float | None) -> list[dict[str, Any]]:

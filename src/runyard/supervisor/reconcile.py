@@ -24,7 +24,6 @@ from runyard.supervisor import (
     protocol,
     shared_memory,
     stop_request,
-    temporary,
 )
 
 ABSENT, ALIVE, ENDED, LOST = "absent", "alive", "ended", "lost"
@@ -239,22 +238,23 @@ def _conclude(folder: str, sight: Sight, found: dict[str, Any]) -> None:
     """Write the exit record, unless a supervisor took the attempt after all."""
     record = sight.journal
     first = record.first_process
+    group = _group(sight)
     fields = end_record.outside(
         record,
         stop_request.read(folder),
         by="reconciler",
         same_life=first is None or identity.same_machine_life(first),
-        group=_group(sight),
+        group=group,
     )
-    fields["temp_removed"] = temporary.remove(f"{folder}/{protocol.TEMPORARY}")
     fields.update(found)
+
+    def taken() -> bool:
+        """Asked while nobody else can append: after a "no" no supervisor can take it any more."""
+        if liveness.supervisor_alive(folder):
+            return True
+        fields.update(end_record.tidied(folder, group))
+        return False
+
     with contextlib.suppress(OSError):  # a full disk: it stays unsettled until the next time
-        journal.append(
-            folder,
-            "exit",
-            fields,
-            once=True,
-            sync=True,
-            unless=lambda: liveness.supervisor_alive(folder),
-        )
+        journal.append(folder, "exit", fields, once=True, sync=True, unless=taken)
         sight.journal = journal.read(folder)

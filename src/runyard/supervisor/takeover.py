@@ -22,7 +22,6 @@ from runyard.supervisor import (
     protocol,
     shared_memory,
     stop_request,
-    temporary,
 )
 from runyard.supervisor.keeper_pool import Pool
 from runyard.supervisor.news import NewsSender
@@ -186,7 +185,7 @@ class Takeovers:
         fields["processes_ended"] = len(case.ended)
         fields["signals"] = end_record.killed(case.killed_at)
         fields["shm_bytes"] = shared_memory.remove(case.mapped) if case.mapped else 0
-        fields["temp_removed"] = temporary.remove(f"{case.folder}/{protocol.TEMPORARY}")
+        fields.update(end_record.tidied(case.folder, case.group))
         return write_exit(case.attempt_id, self._news, fields)
 
 

@@ -218,3 +218,20 @@ def test_idle_supervisors_that_die_are_replaced(yard):
             "never_started",
         )
     assert yard.wait_end(yard.start(["/bin/sh", "-c", "exit 3"]))["code"] == 3
+
+
+def test_an_attempt_that_a_supervisor_took_after_all_keeps_its_files(yard):
+    """R41: whoever was about to settle it, having seen nobody, leaves its TMPDIR alone."""
+    attempt_id = yard.prepare(["/bin/sleep", "600"])
+    folder = yard.folder(attempt_id)
+    sight = reconcile.look(folder)
+    assert sight.state == reconcile.LOST
+    yard.keeper.run(attempt_id)
+    yard.wait_job(attempt_id)
+    kept = f"{folder}/tmp/kept"
+    open(kept, "w").close()
+    reconcile._conclude(folder, sight, {})
+    assert yard.journal(attempt_id).exit is None
+    assert os.path.exists(kept)
+    yard.stop(attempt_id, grace_s=0)
+    assert yard.wait_end(attempt_id)["temp_removed"] is True
