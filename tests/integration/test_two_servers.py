@@ -1,12 +1,14 @@
 """Two servers share one PostgreSQL: jobs run once, ports are held once, nothing is lost."""
 
 import signal
+import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from runyard import Client
 from runyard.supervisor import journal
 from yards import SMALL, Truth, until
 
@@ -146,6 +148,45 @@ def test_through_the_server_that_does_not_own_the_job(pair, tmp_path):
     assert one.status(ref) == "cancelled"
     assert answer.body["receipt"]["proof"] == "echild"
     truth.close()
+
+
+TRAINING = """
+import time
+for n in range(1, 21):
+    print(f"Epoch {n}/20 - Loss: {1 / n:.4f} é", flush=True)
+    time.sleep(0.1)
+time.sleep(600)
+"""
+
+
+def test_the_live_socket_of_the_server_that_does_not_own_the_job(pair):
+    """R17: states, log and metrics come whichever server is asked."""
+    one, two = pair
+    ref = submit_to(one, two, [sys.executable, "-c", TRAINING])
+    text, losses, statuses = [], set(), []
+
+    def follow(watch):
+        for message in watch:
+            for event in message.get("events", ()):
+                if event["type"] == "text":
+                    text.append(event["text"])
+                elif event["type"] == "points":
+                    losses.update(event["series"].get("loss", {}).get("values", ()))
+                elif event["type"] == "job":
+                    statuses.append(event["status"])
+
+    topics = ("jobs", f"log:{ref}:0", f"metrics:{ref}:@1")
+    with Client(two.url, two.key).watch(*topics) as watch:
+        thread = threading.Thread(target=follow, args=(watch,), daemon=True)
+        thread.start()
+        until(lambda: "".join(text).count("\n") == 20, 60, lambda: "".join(text))
+        until(lambda: len(losses) == 20, 60, lambda: losses)
+        assert two.cancel(ref).ok
+        until(lambda: "cancelled" in statuses, 30, lambda: statuses)
+    thread.join(10)
+    whole = "".join(f"Epoch {n}/20 - Loss: {1 / n:.4f} é\n" for n in range(1, 21))
+    assert "".join(text) == whole
+    assert losses == {round(1 / n, 4) for n in range(1, 21)}
 
 
 def test_one_server_is_killed(pair, tmp_path):

@@ -78,16 +78,21 @@ class LogTopic:
 
     async def _read(self) -> dict[str, Any] | None:
         assert self._source is not None
-        start, data, dropped = await self._source.read(self._offset)
-        if dropped:
-            self._offset = start + dropped
+        start = self._offset
+        found = await self._source.read(start)
+        if found is None:
+            return None
+        data, length = found
+        if data is None:
+            self._offset += length
             place = {"attempt": self._number, "from_byte": start, "to_byte": self._offset}
-            return {"type": "gap", **place, "bytes": dropped}
-        if not self._over:
+            return {"type": "gap", **place, "bytes": length}
+        if not self._over and len(data) == length:
             data = _whole_letters(data)
+            length = len(data)
         if not data:
             return None
-        self._offset += len(data)
+        self._offset += length
         place = {"attempt": self._number, "offset": start, "next_offset": self._offset}
         return {"type": "text", **place, "text": data.decode("utf-8", "replace")}
 
@@ -141,17 +146,19 @@ class _LocalLog:
             os.close(self._handle)
         self._handle, self._path = -1, ""
 
-    async def read(self, offset: int) -> tuple[int, bytes, int]:
-        """(where, bytes, how many were dropped there)."""
+    async def read(self, offset: int) -> tuple[bytes | None, int] | None:
+        """(what is there, for how many bytes of the log it stands); None for nothing, and no bytes
+        where they were dropped."""
         if not self._opened():
-            return offset, b"", 0
+            return None
         size = os.fstat(self._handle).st_size
         if size <= offset:
-            return offset, b"", 0
+            return None
         start, stop, is_gap = next(extents(self._handle, offset, size))
         if is_gap:
-            return start, b"", stop - start
-        return start, os.pread(self._handle, min(_PER_BATCH, stop - start), start), 0
+            return None, stop - start
+        data = os.pread(self._handle, min(_PER_BATCH, stop - start), start)
+        return data, len(data)
 
     def _opened(self) -> bool:
         if self._handle < 0 and self._path:
@@ -170,20 +177,35 @@ class _OtherLog:
         self._topic = topic
         self._key = key
         self._asked_at = float("-inf")
+        self._size = 0  # as far as was told
 
     def close(self) -> None:
         pass
 
-    async def read(self, offset: int) -> tuple[int, bytes, int]:
+    async def read(self, offset: int) -> tuple[bytes | None, int] | None:
+        """Of bytes that were dropped, the other server tells in a line in their place."""
         now = time.monotonic()
         if now - self._asked_at < _ASK_OTHER_S:
-            return offset, b"", 0
-        data, size = await log_proxy.fetch_raw(
-            self._url, self._topic.ref, self._topic.number, offset, _PER_BATCH, self._key
-        )
-        if offset + len(data) >= size:
+            return None
+        if self._size <= offset:
+            _, self._size = await self._ask(offset, 0)
+        length = min(self._size - offset, _PER_BATCH)
+        if length <= 0:
             self._asked_at = now
-        return offset, data[: max(0, size - offset)], 0
+            return None
+        data, self._size = await self._ask(offset, length)
+        if not data:
+            self._asked_at = now
+        return (data, length) if data else None
+
+    async def _ask(self, offset: int, length: int) -> tuple[bytes, int]:
+        topic = self._topic
+        try:
+            return await log_proxy.fetch_raw(
+                self._url, topic.ref, topic.number, offset, length, self._key
+            )
+        except errors.Unavailable:  # it may come back
+            return b"", self._size
 
 
 def _whole_letters(data: bytes) -> bytes:
