@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -25,7 +24,6 @@ _LONGEST_KEY = 255
 async def one(request: Request) -> dict[str, Any]:
     body = loads(await request.body())
     asked = read_job(body)
-    refuse_unknown_datasets(request, [asked])
     jobs = await _kept(request, [asked.to_submission()], body)
     return _accepted(jobs[0], asked)
 
@@ -33,7 +31,6 @@ async def one(request: Request) -> dict[str, Any]:
 async def many(request: Request) -> list[dict[str, Any]]:
     data = await request.body()
     body, asked, submissions = await run_in_threadpool(_read_many, data)
-    refuse_unknown_datasets(request, asked)
     jobs = await _kept(request, submissions, body)
     return [_accepted(job, one) for job, one in zip(jobs, asked, strict=True)]
 
@@ -53,15 +50,6 @@ def _read_many(data: bytes) -> tuple[Any, list[JobSubmission], list[Submission]]
         )
     asked = [read_job(entry, f"jobs[{number}].") for number, entry in enumerate(listed)]
     return body, asked, [one.to_submission() for one in asked]
-
-
-def refuse_unknown_datasets(request: Request, asked: Sequence[JobSubmission]) -> None:
-    """The one place that asks the registry of datasets, given to `create_app`."""
-    exists = request.app.state.dataset_exists
-    for one in asked:
-        for dataset in one.dataset_ids or ():
-            if not exists(dataset):
-                raise errors.UnknownDataset(dataset=dataset)
 
 
 async def _kept(request: Request, submissions: list[Submission], body: Any) -> list[Job]:

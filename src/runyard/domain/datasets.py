@@ -31,6 +31,11 @@ def variable(name: str) -> str:
     return "RUNYARD_DATASET_" + _NOT_IN_NAMES.sub("_", name.upper()).strip("_")
 
 
+def file_name(dataset: Dataset) -> str:
+    """Its name among all that was fetched for a job."""
+    return f"dataset-{dataset.name}"
+
+
 def same_variable(name: str, others: Iterable[str]) -> str | None:
     """Another dataset that could not be told from this one inside a job."""
     wanted = variable(name)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from runyard.domain.checkpoints.spec import CheckpointSpec
+from runyard.domain.datasets import Dataset
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import GpuGrant, Request
 from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
@@ -109,6 +110,7 @@ class JobSpec:
     service_urls: Mapping[str, str] = field(default_factory=dict)  # run by the client, not by us
     lease: LeaseTerms | None = None
     prefetch: tuple[str, ...] = ()  # addresses that must be here before it starts
+    datasets: tuple[Dataset, ...] = ()  # those of dataset_ids, as they were at submit
     preflight: bool | None = None  # None until it is decided at submit
     notify: tuple[NotifyTarget, ...] = ()
     checkpoint: CheckpointSpec | None = None
@@ -118,6 +120,11 @@ class JobSpec:
     customer_id: int = 1
     workspace_id: int = 1
     extra: Mapping[str, Any] = field(default_factory=dict)  # fields of later releases, as sent
+
+    @property
+    def downloads(self) -> bool:
+        """Whether something must be fetched before it starts."""
+        return bool(self.prefetch or self.datasets)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runyard.domain import job_services
+from runyard.domain import datasets, job_services
 from runyard.domain.command import param_text
 from runyard.domain.job import JobSpec, Service
 
@@ -116,6 +116,10 @@ def _own(facts: Facts) -> dict[str, str]:
     }
     if facts.prefetch_dir:
         own["RUNYARD_PREFETCH_DIR"] = facts.prefetch_dir
+        for one in facts.spec.datasets:
+            own[datasets.variable(one.name)] = f"{facts.prefetch_dir}/{datasets.file_name(one)}"
+    if facts.spec.checkpoint is not None and facts.spec.checkpoint.every is not None:
+        own["RUNYARD_CHECKPOINT_EVERY"] = str(facts.spec.checkpoint.every)
     if facts.resume_from:
         own[_RESUME_FROM] = facts.resume_from
     for name, value in facts.params.items():

@@ -77,13 +77,13 @@ def is_checked(spec: JobSpec, *, by_default: bool, gpus_fit: bool) -> bool:
         return False  # nothing of this machine tells what is inside
     if spec.preflight is not None:
         return spec.preflight
-    return by_default and (bool(spec.request.gpu_milli and gpus_fit) or bool(spec.prefetch))
+    return by_default and (bool(spec.request.gpu_milli and gpus_fit) or bool(spec.prefetch or spec.dataset_ids))
 
 
 def stages(spec: JobSpec) -> tuple[Stage, ...]:
     """What has to be done before the job may be placed, in this order."""
     checked = (Stage.PREFLIGHT,) if spec.preflight else ()
-    return (*checked, Stage.PREFETCH) if spec.prefetch else checked
+    return (*checked, Stage.PREFETCH) if spec.downloads else checked
 
 
 def needed(spec: JobSpec) -> bool:

@@ -99,7 +99,7 @@ class Launcher:
             gpu_uuids=tuple(grant.uuid for grant in attempt.gpus),
             ports=attempt.ports,
             prefetch_dir=f"{settings.data_dir}/prefetch/{job.ref}/files"
-            if spec.prefetch
+            if spec.downloads
             else None,
         )
         # Only what a person wrote: the fair share that others get is a guess.

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from runyard.domain import job_environment
-from runyard.domain.job import Job
+from runyard.domain import datasets, job_environment
+from runyard.domain.job import Job, JobSpec
 from runyard.domain.preparation import GRACE_S, Preparation
 from runyard.domain.reasons import Reason
 from runyard.engine.launching import base_environment
@@ -31,7 +31,7 @@ def files_dir(settings: Settings, job: Job) -> str:
 def drop_links(settings: Settings, job: Job) -> None:
     """The job has ended: what was fetched for it no longer counts as used. It stays in the cache
     for the next one, and a retry asks for it again."""
-    if job.spec.prefetch:
+    if job.spec.downloads:
         shutil.rmtree(folder_of(settings, job.ref), ignore_errors=True)
 
 
@@ -47,7 +47,7 @@ class PrefetchPlan:
         wanted = plan.Plan(
             cache_dir=str(self._settings.data_dir / "cache"),
             link_dir=files_dir(self._settings, job),
-            items=tuple(plan.Item(uri) for uri in job.spec.prefetch),
+            items=_items(job.spec),
             progress_file=str(_progress_file(self._settings, job.ref, begun.preparation_id)),
             quota_bytes=int(quota_gb * 1024**3) if quota_gb else None,
         )
@@ -98,6 +98,12 @@ class PrefetchPlan:
             "RUNYARD_JOB_ID": job.ref,
             job_environment.MARKER: begun.preparation_id,
         }
+
+
+def _items(spec: JobSpec) -> tuple[plan.Item, ...]:
+    wanted = [plan.Item(uri) for uri in spec.prefetch]
+    wanted += [plan.Item(one.uri, datasets.file_name(one), one.hash) for one in spec.datasets]
+    return tuple(wanted)
 
 
 def _progress_file(settings: Settings, job_ref: str, preparation_id: str) -> Path:

@@ -69,7 +69,10 @@ class PreflightPlan:
             report_file=str(self._file(begun.preparation_id, "report")),
             ports={one.name: one.port for one in spec.services if one.port is not None},
             wants_gpu=spec.request.gpu_milli > 0,
-            fetches_from_hub=any(uri.startswith("hf://") for uri in spec.prefetch),
+            fetches_from_hub=any(
+                uri.startswith("hf://")
+                for uri in (*spec.prefetch, *(one.uri for one in spec.datasets))
+            ),
         )
 
     def _environment(self, job: Job, begun: Preparation, places: command.Places) -> dict[str, str]:

@@ -137,7 +137,9 @@ class Preparer:
         if begun.stage is Stage.PREFLIGHT:
             log.info("preflight started")
         else:
-            log.info("preparation started: {} to fetch", len(job.spec.prefetch))
+            log.info(
+                "preparation started: {} to fetch", len(job.spec.prefetch) + len(job.spec.datasets)
+            )
 
     def _plan_of(self, one: Preparation) -> PrefetchPlan | PreflightPlan:
         return self._preflight if one.stage is Stage.PREFLIGHT else self._prefetch

@@ -22,7 +22,7 @@ from runyard.domain.events import Event
 from runyard.domain.job import Dependency, Job, NewJob, Submission
 from runyard.domain.scheduling import defaults
 from runyard.domain.states import JobStatus
-from runyard.engine import leases, readiness, story
+from runyard.engine import dataset_desk, leases, readiness, story
 from runyard.engine.actor import Actor
 from runyard.engine.launching import Launcher, Placed
 from runyard.engine.parts import Parts
@@ -98,7 +98,7 @@ class Submitter:
         def work(tx: Transaction) -> _Stored:
             if idempotency and (earlier := _earlier(tx, actor, idempotency)) is not None:
                 return _Stored(earlier, [], fresh=False)
-            jobs = _insert(tx, drafts, submissions, order, now)
+            jobs = _insert(tx, dataset_desk.taken_along(tx, drafts), submissions, order, now)
             if leased_at is not None:
                 leases.begin(tx, jobs, leased_at)
             if idempotency:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from runyard.domain.checkpoints.spec import CheckpointSpec
+from runyard.domain.datasets import Dataset
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import (
     ArrayPlace,
@@ -67,6 +68,8 @@ def _spec_rest(spec: JobSpec) -> dict[str, Any]:
         rest["lease"] = asdict(spec.lease)
     if spec.prefetch:
         rest["prefetch"] = spec.prefetch
+    if spec.datasets:
+        rest["datasets"] = [asdict(dataset) for dataset in spec.datasets]
     if spec.preflight is not None:
         rest["preflight"] = spec.preflight
     if spec.notify:
@@ -173,6 +176,7 @@ def spec_from(row: Any) -> JobSpec:
         service_urls=rest.get("service_urls", {}),
         lease=None if lease is None else LeaseTerms(**lease),
         prefetch=tuple(rest.get("prefetch", ())),
+        datasets=tuple(Dataset(**kept) for kept in rest.get("datasets", ())),
         preflight=rest.get("preflight"),
         notify=tuple(_notify_target_from(kept) for kept in rest.get("notify", ())),
         checkpoint=None if checkpoint is None else CheckpointSpec(**checkpoint),
