@@ -63,6 +63,11 @@ def _add_rules(group: Any) -> None:
     group.add_argument("--grace", metavar="SPAN", help="time to save itself when cancelled")
     group.add_argument("--after", metavar="JOB[:end]", action="append", default=[])
     group.add_argument("--array", metavar="0-15%4", help="one job per index, at most 4 at once")
+    group.add_argument(
+        "--preflight",
+        action=argparse.BooleanOptionalAction,
+        help="check before the start that it can run (default: with GPUs or downloads)",
+    )
     group.add_argument("--hold", action="store_true", help="do not start before 'release'")
     group.add_argument("--lease", metavar="SPAN", help="cancel it when this client dies")
     group.add_argument("--idempotency-key", metavar="KEY", help="submit at most once in 24 h")
@@ -135,6 +140,7 @@ def _from_flags(args: argparse.Namespace) -> dict[str, Any]:
         "grace_s": amounts.seconds(args.grace, "--grace") if args.grace else None,
         "lease_s": amounts.seconds(args.lease, "--lease") if args.lease else None,
         "hold": args.hold or None,
+        "preflight": args.preflight,
         "ports": _ports(args),
         "services": _services(args.service) or None,
         "env_vars": _environment(args) or None,
