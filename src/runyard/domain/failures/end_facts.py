@@ -34,7 +34,10 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PATHS = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR})
 _STALL, _RULE = "stall", "rule"
 # torchrun and DeepSpeed tell how the first process ended that failed.
-_CHILD = re.compile(r"(?:exitcode {0,3}: {0,2}|exits with return code = )(-?\d{1,5})")
+_CHILD = re.compile(
+    r"(?:exitcode {0,3}: {0,2}|exits with return code = )(-?\d{1,5})"
+    r"|died with <Signals\.SIG[A-Z0-9]{1,10}: (\d{1,3})>"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,8 @@ def ended_by(evidence: Evidence, said: Iterable[str] = ()) -> int | None:
     for line in said:
         found = _CHILD.search(line)
         if found is not None:
-            return _signal_in(int(found.group(1)))
+            told, by_name = found.groups()
+            return _signal_in(int(told)) if told else int(by_name)
     return None
 
 

@@ -31,6 +31,8 @@ _EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,200}(?:\[[\w, ]{1,80}\])?(?:\([\w., ]
 _SAYS_ERROR = re.compile(
     r"\b[A-Za-z_.]{0,100}(?:Error|Exception)\b|\b(?:error|fatal|ERROR|FATAL|Error)\b|^(?:ba|da|z)?sh:|^/bin/"
 )
+# Where it was raised can tell what it means: locks of processes live in shared memory.
+_RAISED_IN = {("SemLock(", Category.DISK_FULL): Category.SHM}
 # Whoever says these knows, even in a warning.
 _SURE = frozenset({Category.TIME_LIMIT, Category.PREEMPTED, Category.GPU_HW})
 
@@ -85,6 +87,8 @@ def observe(lines: Sequence[Text], log_rank: int = 0) -> list[Observation]:
         seen = _look(text, likely, exception=role == "exception")
         if seen is not None:
             category, kind, confidence, signature = seen
+            if role == "exception":
+                category = stream.meant(category)
             found.append(
                 Observation(
                     text,
@@ -150,6 +154,12 @@ class _Stream:
         self._noise = 0
         self._chained = False
         self._since = 0  # lines since the last exception line
+        self._hints: set[str] = set()  # what its frames name
+
+    def meant(self, category: Category) -> Category:
+        """What an exception of this category means in the traceback it ends."""
+        named = [hint for hint in self._hints if (hint, category) in _RAISED_IN]
+        return _RAISED_IN[named[0], category] if named else category
 
     def place(self, body: str) -> str:
         """frame, exception or other."""
@@ -172,6 +182,7 @@ class _Stream:
             return "other"
         # Behind the prefix of a logger one space is no indent.
         if not stripped or body.startswith(("  ", "\t")):
+            self._hints |= {hint for hint, _ in _RAISED_IN if hint in stripped}
             return "frame"
         if _EXCEPTION.match(stripped):
             self._inside, self.open, self._since, self._noise = False, True, 0, 0
@@ -187,3 +198,4 @@ class _Stream:
         if not goes_on and not self._inside:
             self.chain += 1
         self._inside, self._chained, self._noise = True, False, 0
+        self._hints = set()

@@ -42,6 +42,8 @@ SIGNATURES = (
     Signature(_OOM, "Resource exhausted: Out of memory", "Execution of replica 0 failed: Resource exhausted: Out of memory while trying to allocate 5520758552 bytes.", confidence=0.97),
     Signature(_OOM, "Ran out of memory in memory space", "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 21.90G of 7.48G hbm.", confidence=0.97),
     Signature(_OOM, ("RESOURCE_EXHAUSTED: Attempting to", "memory"), "RESOURCE_EXHAUSTED: Attempting to reserve 6.48G at the bottom of memory. That was not possible.", confidence=0.95),
+    Signature(_OOM, "Dst tensor is not initialized", "InternalError: Failed copying input tensor from CPU:0 to GPU:0 in order to run _EagerConst: Dst tensor is not initialized.", confidence=0.9, variant=DISGUISED),
+    Signature(_OOM, ("Free memory on device", "is less than desired GPU memory utilization"), "ValueError: Free memory on device (5.21/79.1 GiB) on startup is less than desired GPU memory utilization (0.9, 71.2 GiB).", confidence=0.95, variant=AT_START),
     advice("by rematerialization; only reduced to", "W0626 05:14:36.398764 2048 hlo_rematerialization.cc:3005] Can't reduce memory use below 10.42GiB by rematerialization; only reduced to 15.61GiB"),
     advice("ran out of memory trying to allocate", "W tensorflow/core/common_runtime/bfc_allocator.cc:482] Allocator (GPU_0_bfc) ran out of memory trying to allocate 392.00MiB", 0.6),
     advice("If reserved but unallocated memory is large try setting", "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.", 0.5),
