@@ -147,7 +147,10 @@ def _attempt(
 
 
 def attempt(
-    found: Attempt, job_ref: str, services: Sequence[Mapping[str, Any]] = ()
+    found: Attempt,
+    job_ref: str,
+    services: Sequence[Mapping[str, Any]] = (),
+    changes: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     return {
         "attempt_id": found.attempt_id,
@@ -171,6 +174,7 @@ def attempt(
         "ports": found.ports,
         "services": list(services),
         "params": found.params,
+        "changes": list(changes),
         "plan": found.plan,
         "diagnosis": found.diagnosis,
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -22,6 +20,7 @@ from runyard.api.request_count import RequestCount
 from runyard.api.routes import (
     actions,
     alerts,
+    datasets,
     evidence,
     health,
     history,
@@ -34,6 +33,7 @@ from runyard.api.routes import (
     notifications,
     overview,
     queue,
+    recovery,
     rules,
 )
 from runyard.engine.yard import Yard
@@ -44,14 +44,7 @@ _MB = 1024 * 1024
 _BATCH_TIMES = 8  # a batch may be so many times larger than a single body
 
 
-def _no_datasets(_: int) -> bool:
-    return False
-
-
-def create_app(
-    yard: Yard, settings: Settings, *, dataset_exists: Callable[[int], bool] = _no_datasets
-) -> FastAPI:
-    """`dataset_exists` is asked for every id in a job's dataset_ids."""
+def create_app(yard: Yard, settings: Settings) -> FastAPI:
     app = FastAPI(
         title="Runyard",
         version=__version__,
@@ -66,7 +59,6 @@ def create_app(
     app.state.yard = yard
     app.state.auth = auth
     app.state.log_files = LogFiles()
-    app.state.dataset_exists = dataset_exists
     _add_routes(app)
     live = LiveSockets(LiveFeed(yard), auth)
     app.add_api_websocket_route(f"{BASE}/monitor/ws", live.serve)
@@ -93,7 +85,19 @@ def _add_routes(app: FastAPI) -> None:
     # A submit is described by its route in jobs.py, and served without that route's layers.
     app.add_route(f"{BASE}/jobs", jobs.submit, ["POST"], include_in_schema=False)
     often = (jobs, actions, logs, history, job_metrics)
-    for part in (*often, queue, overview, nodes, alerts, rules, evidence, notifications, keys):
+    for part in (
+        *often,
+        queue,
+        recovery,
+        overview,
+        nodes,
+        alerts,
+        rules,
+        evidence,
+        notifications,
+        keys,
+        datasets,
+    ):
         app.include_router(part.router, prefix=BASE)
     app.include_router(legacy.router)
     app.include_router(health.router)

@@ -22,11 +22,16 @@ _TRIES = 5
 
 T = TypeVar("T")
 Change = Callable[[Transaction, Job, float], None]
+Keep = Callable[[Transaction, Job], None]
 Guard = Callable[[Transaction, Job], bool]
 
 
 def _always(tx: Transaction, job: Job) -> bool:  # noqa: ARG001
     return True
+
+
+def _nothing(tx: Transaction, job: Job) -> None:
+    pass
 
 
 def find(reader: Reader, ref: str | int) -> Job:
@@ -85,7 +90,8 @@ class Commands:
             if job.status in states.WAITING:
                 dependents = _cancel_waiting(tx, job, actor, cause, now)
                 return find(tx, job.id), dependents
-            asked = _cancel_active(tx, job, actor, force, cause, now)
+            leftover_s = self._parts.settings.leftover_grace_s
+            asked = _cancel_active(tx, job, actor, force, cause, now, leftover_s)
             return find(tx, job.id), asked
 
         job, done = self._again_if_stale(work)
@@ -142,7 +148,8 @@ class Commands:
             log = story.of(unit.name.rpartition(".")[0], unit.name)
             log.error("the stop request could not be passed on yet: {}", error)
 
-    def retry(self, ref: str, actor: Actor, *, fresh: bool = False) -> Job:
+    def retry(self, ref: str, actor: Actor, *, fresh: bool = False, keep: Keep = _nothing) -> Job:
+        """`keep` is called in the same transaction, before the job moves."""
         now = self._parts.clock()
 
         def work(tx: Transaction) -> Job:
@@ -159,6 +166,7 @@ class Commands:
                     "Retry that one first.",
                     **dict(reason.params),
                 )
+            keep(tx, job)
             again = job.attempt_number > 0
             if fresh and again:
                 starts.forget_plans(tx, job)
@@ -296,9 +304,15 @@ def _cancel_waiting(tx: Transaction, job: Job, actor: Actor, cause: str, now: fl
 
 
 def _cancel_active(
-    tx: Transaction, job: Job, actor: Actor, force: bool, cause: str, now: float
+    tx: Transaction,
+    job: Job,
+    actor: Actor,
+    force: bool,
+    cause: str,
+    now: float,
+    leftover_s: float,
 ) -> _Asked | None:
-    """None when that was asked before."""
+    """None when that was asked before. `leftover_s` is the grace of services without a main."""
     attempt = tx.attempt(job.attempt_id())
     assert attempt is not None  # an active job always has one
     again = job.status is JobStatus.CANCELLING
@@ -315,6 +329,10 @@ def _cancel_active(
         tx.update_job(job.id, frozenset({JobStatus.CANCELLING}), event, reason=hurried)
     else:
         reason = cancel_reasons.waiting(cause, actor.name, grace, now)
+        if job.status is JobStatus.SCHEDULED and job.spec.services:
+            services, left = [one.name for one in job.spec.services], min(grace, leftover_s)
+            code = reasons.WAITING_FOR_SERVICES
+            reason = cancel_reasons.waiting(cause, actor.name, left, now, code, services=services)
         tx.apply(states.move(job.id, job.status, JobStatus.CANCELLING, event, reason=reason))
     return _Asked(unit_of(attempt), Stop(seq, cause, grace, actor.name, now))
 

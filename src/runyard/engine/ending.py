@@ -168,7 +168,7 @@ class Ender:
             done = _Finish(JobStatus.COMPLETED, events.JOB_COMPLETED, None)
             _finish(tx, job, attempt, status, done, end)
             if job.retry_count and self._recovery.was_repaired(tx, job):
-                self.repaired(tx, job)
+                self.repaired(tx, tx.job(job.id) or job)
             return done.to, None
         if verdict.to is JobStatus.CANCELLED:
             # Who asked is what the job already says.

@@ -51,8 +51,10 @@ class Outbox:
         self._put(tx, told)
 
     def repaired(self, tx: Transaction, job: Job) -> None:
-        """A failed job goes on by a plan of ours; to be called where that is decided."""
-        body = notices.of_repair(job, _newest(tx, job), self._url, self._parts.clock())
+        """A job that failed has completed by a plan of ours; called where that is recorded."""
+        planned = [one for one in tx.attempts(job.id) if (one.plan or {}).get("changes")]
+        attempt = planned[-1] if planned else _newest(tx, job)
+        body = notices.of_repair(job, attempt, self._url, self._parts.clock())
         targets = _wanting(REPAIRED, job, self._workspace(tx))
         self._put(tx, self._deliveries(REPAIRED, job.id, targets, body))
 

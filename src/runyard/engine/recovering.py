@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from runyard.domain import ending, events, reasons, retrying
+from runyard.domain.checkpoints.record import CheckpointVerdict
 from runyard.domain.ending import Verdict
 from runyard.domain.events import Event
 from runyard.domain.failures import diagnosis as diagnoses
@@ -31,6 +32,9 @@ from runyard.stores.base import Reader, Transaction
 
 SURE = 0.7  # below it nobody knows, and the job's own max_retries and retry_delays count
 _ACTOR = "recovery"
+_OF_CHECKPOINTS = frozenset(
+    {Category.NAN, Category.CKPT_CORRUPT, Category.CKPT_MISSING, Category.CKPT_MISMATCH}
+)
 _STARTS = frozenset({ending.EXEC_FAILED, ending.START_FAILED})
 # Whoever ended or lost these has decided already how they are tried again.
 _DECIDED = frozenset({Category.SERVER_RESTART, Category.STALL, Category.RULE})
@@ -83,19 +87,32 @@ class Recovery:
             history,
             wanted,
             adjustments=before,
-            circumstances=self.circumstances(failure.attempt, attempts, diagnosis),
+            circumstances=self.circumstances(tx, failure.attempt, diagnosis),
             delays=self._parts.settings.retry_delays,
             jitter=self._jitter(),
         )
         return _decided(made, failure)
 
     def circumstances(
-        self, attempt: Attempt, attempts: Sequence[Attempt], diagnosis: Diagnosis
+        self, reader: Reader, attempt: Attempt, diagnosis: Diagnosis
     ) -> Circumstances:
-        led_to = [one.plan for one in attempts if one.plan and one.number < attempt.number]
+        """What can be counted on; looked up only where the category makes use of it."""
+        good, resumed = None, False
+        if diagnosis.category in _OF_CHECKPOINTS:
+            good = tuple(
+                one.step
+                for one in reader.checkpoints(attempt.job_id)
+                if one.verdict is CheckpointVerdict.GOOD
+            )
+            resumed = any(
+                one.event.code == events.CHECKPOINT_CHOSEN
+                and one.event.attempt_id == attempt.attempt_id
+                for one in reader.events(attempt.job_id)
+            )
         spare = diagnosis.category is Category.PORT_IN_USE
         return Circumstances(
-            resumed=bool(led_to and led_to[-1].get("resume_from")),
+            good_steps=good,
+            resumed=resumed,
             spare_port=_free_port() if spare else None,
             gpus=tuple(grant.uuid for grant in attempt.gpus),
         )

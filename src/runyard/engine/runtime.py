@@ -9,7 +9,7 @@ from collections.abc import Callable
 from runyard.domain import errors
 from runyard.domain.job import Job
 from runyard.domain.states import JobStatus
-from runyard.engine import story
+from runyard.engine import story, unasked_stops
 from runyard.engine.actor import SYSTEM
 from runyard.engine.cancel_reasons import SHUTDOWN
 from runyard.engine.checkpointing import Checkpointing
@@ -25,6 +25,7 @@ from runyard.engine.machines import Machines
 from runyard.engine.metric_history import MetricHistory
 from runyard.engine.news import NewsDesk
 from runyard.engine.parts import Parts
+from runyard.engine.peak_keeping import PeakKeeping
 from runyard.engine.placing import Placer
 from runyard.engine.preparing import Preparer
 from runyard.engine.reconcile import Found, Reconciler
@@ -60,17 +61,18 @@ class Runtime:
         self._gpu_return = GpuReturn(parts, tag_of)
         commands.before_stop = self._gpu_return.note_use_of
         self.launcher = Launcher(parts, self._gpu_return.remember, self._not_handed_over)
-        self._ender = Ender(parts, self.placer, self.wake)
+        self.ender = Ender(parts, self.placer, self.wake)
         self._news = NewsDesk(
-            self._ender,
+            self.ender,
             self.launcher,
             self._gpu_return,
             look_again=lambda: self._reconciling.wake(),
             stuck=lambda attempt_id, stuck: self._reconciler.stuck(attempt_id, stuck),
             prepared=lambda ends: self.preparer.ended(ends),
             service=ServiceNews(parts).heard,
+            stopping=lambda news: unasked_stops.heard(parts, news),
         )
-        self._reconciler = Reconciler(parts, self._ender, commands, self._news.ended)
+        self._reconciler = Reconciler(parts, self.ender, commands, self._news.ended)
         self.preparer = Preparer(parts, commands, self._prepared)
         self._retention = Retention(parts)
         self.metric_history = MetricHistory(parts)
@@ -78,6 +80,7 @@ class Runtime:
         self.checkpointing = Checkpointing(parts)
         self.log_reading.on_checkpoint(self.checkpointing.reported)
         self.launcher.resuming = Resuming(parts, self.checkpointing)
+        self.peak_keeping = PeakKeeping(parts)
         self.collecting = Collecting(parts)
         self.watching = Watching(parts, commands, self.wake)
         self._stale_cancels = StaleCancels(parts, commands)
@@ -126,6 +129,7 @@ class Runtime:
         self.metric_history.start()
         self.log_reading.start()
         self.checkpointing.start()
+        self.peak_keeping.start()
         self.collecting.start()
         self.watching.start()
         self.running = True
@@ -142,6 +146,7 @@ class Runtime:
         self.collecting.stop()
         self.log_reading.stop()
         self.checkpointing.stop()
+        self.peak_keeping.stop()
         self.metric_history.stop()
         self._gpu_return.stopping = True
         for executor in self._parts.executors.values():

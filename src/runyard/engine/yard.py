@@ -15,11 +15,21 @@ from runyard.domain import errors, events, preparation, states
 from runyard.domain.checkpoints.record import CheckpointRecord
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Job, Priority, Submission
+from runyard.domain.peaks import Suggestion
 from runyard.domain.states import AttemptStatus
-from runyard.engine import evidence, explaining, receipts, service_states, story
+from runyard.engine import (
+    evidence,
+    explaining,
+    output_files,
+    failure_story,
+    receipts,
+    service_states,
+    story,
+)
 from runyard.engine.actor import Actor
 from runyard.engine.alerting import AlertDesk
 from runyard.engine.commands import Commands, find, unit_of
+from runyard.engine.dataset_desk import DatasetDesk
 from runyard.engine.evidence import EvidenceFile
 from runyard.engine.keys import Keys
 from runyard.engine.live_reads import LiveReads
@@ -27,9 +37,11 @@ from runyard.engine.machines import GpuView, Machines
 from runyard.engine.notifying import NotificationDesk
 from runyard.engine.outbox import Outbox
 from runyard.engine.overview import JobNow, Overview, Overviews
+from runyard.engine.output_files import OutputFiles
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
 from runyard.engine.reconcile import Found
+from runyard.engine.recovery_desk import Analysis, RecoveryDesk
 from runyard.engine.rule_desk import RuleDesk
 from runyard.engine.runtime import Runtime
 from runyard.engine.submitting import Idempotency, Submitter
@@ -70,6 +82,9 @@ class Yard:
         parts.store.subscribe(self.outbox.heard)
         self.notifications = NotificationDesk(parts, self.outbox)
         self.rule_desk = RuleDesk(parts)
+        self.dataset_desk = DatasetDesk(parts)
+        self.recovery = RecoveryDesk(parts, self._commands)
+        self.runtime.ender.repaired = self.outbox.repaired
         self.key_ring = Keys(parts)
 
     def open(self) -> Found:
@@ -133,6 +148,16 @@ class Yard:
         with self._parts.store.read() as reader:
             return reader.checkpoints(find(reader, ref).id)
 
+    def files(self, ref: str) -> OutputFiles:
+        """What is in the job's output directory on this machine."""
+        with self._parts.store.read() as reader:
+            job = find(reader, ref)
+        return output_files.of_job(job, str(self.settings.data_dir))
+
+    def suggestion(self, job: Job) -> Suggestion | None:
+        """What earlier runs of the same job used."""
+        return self.runtime.peak_keeping.suggestion(job)
+
     def metrics(
         self, ref: str, names: Sequence[str] | None, most: int, chosen: MetricRange
     ) -> dict[str, Series]:
@@ -154,7 +179,9 @@ class Yard:
         view = self._views.job(ref)
         service = explaining.failed_service(view)
         path, _ = self.log_path(ref, service=service) if view.attempt else ("", True)
-        return explaining.explain(view, path)
+        with self._parts.store.read() as reader:
+            attempts = reader.attempts(view.job.id)
+        return {**explaining.explain(view, path), **failure_story.of(view.job, attempts)}
 
     def cancel(self, ref: str, actor: Actor, *, force: bool = False) -> Job:
         """Ask for the end and return the job as it is then: cancelled, or cancelling. Asking again
@@ -169,6 +196,13 @@ class Yard:
 
     def retry(self, ref: str, actor: Actor, *, fresh: bool = False) -> Job:
         return self._and_wake(self._commands.retry(ref, actor, fresh=fresh))
+
+    def recover(self, ref: str, actor: Actor, *, dry_run: bool = False) -> Analysis:
+        """Start a failed job again by its plan; `recovery.analyze` only tells it."""
+        found = self.recovery.attempt(ref, actor, dry_run=dry_run)
+        if not dry_run:
+            self._and_wake(found.job)
+        return found
 
     def hold(self, ref: str, actor: Actor) -> Job:
         return self._and_wake(self._commands.hold(ref, actor))

@@ -33,12 +33,22 @@ class Warning_(BaseModel):
     params: dict[str, Any]
 
 
+class SuggestionAnswer(BaseModel):
+    """What earlier runs of the same job used at most, with some room for memory."""
+
+    from_job: str
+    memory_gb: float | None
+    gpu_memory_mb: int | None
+    seconds: int | None
+
+
 class SubmitAnswer(BaseModel):
     job_id: str = Field(examples=["job-7k2m9q4x"])
     id: int
     status: Status
     submitted_at: Time
     warnings: list[Warning_]
+    suggestion: SuggestionAnswer | None = None
 
 
 class BatchAnswer(BaseModel):
@@ -127,8 +137,11 @@ class AttemptAnswer(BaseModel):
     ports: list[int] = Field(description="The job's own first, then those of its services.")
     services: list[ServiceAnswer]
     params: dict[str, Any]
-    plan: dict[str, Any] | None
-    diagnosis: dict[str, Any] | None
+    changes: list[dict[str, Any]] = Field(
+        description="What a plan changed against the attempt before; empty in a job's answer."
+    )
+    plan: dict[str, Any] | None = Field(description="What the next attempt does differently.")
+    diagnosis: dict[str, Any] | None = Field(description="Why it failed, with the proof.")
 
 
 class DependencyAnswer(BaseModel):

@@ -12,11 +12,12 @@ from runyard.wire import job_fields, refusals, service_clashes
 from runyard.wire import job_types as types
 from runyard.wire.checkpoint_field import JobCheckpoint
 from runyard.wire.notify_targets import MOST_TARGETS, JobNotify
+from runyard.wire.recovery_field import JobRecovery
 
-# Kept with the job as they were sent, for releases that can do what they ask for.
+# Kept with the job beside its spec, some for releases that can do what they ask for.
 KEPT_FIELDS = ("recovery", "distributed")
 # What a job would miss if nobody told the person that this release does not act on it.
-NOT_YET_HONOURED = KEPT_FIELDS
+NOT_YET_HONOURED = ("distributed",)
 
 
 class ArrayElement(BaseModel):
@@ -104,7 +105,7 @@ class JobSubmission(BaseModel):
     checkpoint: JobCheckpoint | None = None
     services: Annotated[list[JobService], Field(max_length=20)] | None = None
     notify: Annotated[list[JobNotify], Field(max_length=MOST_TARGETS)] | None = None
-    recovery: types.KeptObject | None = None
+    recovery: JobRecovery | None = None
     lease_s: types.Seconds | None = None
     on_lease_lost: Literal["cancel", "keep"] | None = None
     distributed: types.KeptObject | None = None

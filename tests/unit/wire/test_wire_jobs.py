@@ -219,16 +219,35 @@ def test_an_image_and_an_array_and_labels():
 
 def test_fields_of_later_releases_are_kept_and_named_in_a_warning():
     asked = {
-        "recovery": {"gpu_oom": {"retries": 2}},
+        "recovery": {"gpu_oom": {"max_attempts": 2}},
         "distributed": {"nodes": 2},
     }
     made = read_job({"command": "x", **asked})
     assert made.to_submission().spec.extra == asked
     assert set(asked) == set(KEPT_FIELDS)
     warned = {one["params"]["field"] for one in made.warnings()}
-    assert warned == set(asked)
+    assert warned == {"distributed"}
     assert {one["code"] for one in made.warnings()} == {"not_yet_honoured"}
     assert refused(distributed={"x": "\0"}) == [("distributed", "nul_character")]
+
+
+def test_what_a_job_says_about_its_recovery():
+    """R20: by failure type, category or default; unknown names are refused with a near one."""
+    asked = {
+        "out_of_memory": {"strategy": "reduce_batch_size", "retries": 2, "delays": [0, 5]},
+        "network": "never",
+        "default": {"strategy": "never"},
+    }
+    assert submission(recovery=asked).spec.extra["recovery"] == {
+        "out_of_memory": {"strategy": "reduce_batch_size", "max_attempts": 2, "delays": [0, 5]},
+        "network": "give_up",
+        "default": {"strategy": "give_up"},
+    }
+    assert refused(recovery={"gpu_oon": "never"}) == [("recovery", "unknown_failure")]
+    assert refused(recovery={"nan": "sometimes"}) == [("recovery", "bad_value")]
+    assert refused(recovery={"nan": {"retrys": 1}}) == [("recovery", "unknown_field")]
+    assert refused(recovery={"nan": {"delays": [-1]}}) == [("recovery", "bad_value")]
+    assert refused(recovery=[]) == [("recovery", "wrong_type")]
 
 
 def test_what_a_job_says_about_its_checkpoints():

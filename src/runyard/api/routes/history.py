@@ -9,8 +9,9 @@ from starlette.requests import Request
 
 from runyard.api import answers, asking, repair_answers
 from runyard.api.json_body import Json
+from runyard.engine import failure_story
 from runyard.wire import answers as shapes
-from runyard.wire.repair_answers import CheckpointAnswer
+from runyard.wire.repair_answers import CheckpointAnswer, FilesAnswer
 
 router = APIRouter()
 
@@ -23,9 +24,15 @@ router = APIRouter()
 def attempts(request: Request, ref: asking.Ref) -> Response:
     """First attempt first."""
     found = asking.yard(request).attempts_and_services(asking.job_ref(ref))
+    attempts = [one for one, _ in found]
     return Json(
         [
-            answers.attempt(one, one.attempt_id.rpartition(".")[0], services)
+            answers.attempt(
+                one,
+                one.attempt_id.rpartition(".")[0],
+                services,
+                failure_story.changes_before(one, attempts),
+            )
             for one, services in found
         ]
     )
@@ -54,6 +61,13 @@ def checkpoints(request: Request, ref: asking.Ref) -> Response:
     """In the order they were saved, each with the verdict of its last check."""
     found = asking.yard(request).checkpoints(asking.job_ref(ref))
     return Json([repair_answers.checkpoint(one) for one in found])
+
+
+@router.get("/jobs/{ref}/files", operation_id="list_files", response_model=FilesAnswer)
+def files(request: Request, ref: asking.Ref) -> Response:
+    """What is in the job's output directory; at most 10,000 files, links left out."""
+    found = asking.yard(request).files(asking.job_ref(ref))
+    return Json(repair_answers.files(found))
 
 
 @router.get("/jobs/{ref}/explain", operation_id="explain_job", response_model=dict[str, Any])

@@ -6,7 +6,7 @@ TITLES = {
     "completed": "Job {name} completed",
     "failed": "Job {name} failed",
     "cancelled": "Job {name} was cancelled",
-    "repaired": "Job {name} was repaired and goes on",
+    "repaired": "Job {name} was repaired and has completed",
     "alert": "Alert ({level}): {what}",
     "alert_of_job": "Alert ({level}) for job {name}: {what}",
     "test": "Runyard can reach you",

@@ -6,7 +6,7 @@ TITLES = {
     "completed": "任务 {name} 已完成",
     "failed": "任务 {name} 失败",
     "cancelled": "任务 {name} 已取消",
-    "repaired": "任务 {name} 已修复并继续运行",
+    "repaired": "任务 {name} 已修复并完成",
     "alert": "告警 ({level}): {what}",
     "alert_of_job": "任务 {name} 的告警 ({level}): {what}",
     "test": "Runyard 可以通知到您",
