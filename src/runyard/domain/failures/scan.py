@@ -31,8 +31,11 @@ _EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,200}(?:\[[\w, ]{1,80}\])?(?:\([\w., ]
 _SAYS_ERROR = re.compile(
     r"\b[A-Za-z_.]{0,100}(?:Error|Exception)\b|\b(?:error|fatal|ERROR|FATAL|Error)\b|^(?:ba|da|z)?sh:|^/bin/"
 )
-# Where it was raised can tell what it means: locks of processes live in shared memory.
-_RAISED_IN = {("SemLock(", Category.DISK_FULL): Category.SHM}
+# Where it was raised can tell what it means; locks of processes live in shared memory.
+_RAISED_IN = {
+    ("SemLock(", Category.DISK_FULL): Category.SHM,
+    ("/configuration_auto.py", Category.CODE): Category.ENV,  # a model newer than the library
+}
 # Whoever says these knows, even in a warning.
 _SURE = frozenset({Category.TIME_LIMIT, Category.PREEMPTED, Category.GPU_HW})
 
@@ -155,6 +158,7 @@ class _Stream:
         self._chained = False
         self._since = 0  # lines since the last exception line
         self._hints: set[str] = set()  # what its frames name
+        self._indent = 0  # of the whole traceback
 
     def meant(self, category: Category) -> Category:
         """What an exception of this category means in the traceback it ends."""
@@ -166,6 +170,7 @@ class _Stream:
         stripped = body.strip()
         if _HEADER in stripped:
             self._begin()
+            self._indent = len(body) - len(body.lstrip())
             return "frame"
         if stripped.startswith(_BOX):
             return "frame"
@@ -175,14 +180,16 @@ class _Stream:
         if not self._inside:
             if _FILE.match(body):
                 self._begin()
+                self._hint(stripped)
                 return "frame"
             self._since += 1
             if self.open and self._since > 4 and not self._chained:
                 self.open = False
             return "other"
         # Behind the prefix of a logger one space is no indent.
-        if not stripped or body.startswith(("  ", "\t")):
-            self._hints |= {hint for hint, _ in _RAISED_IN if hint in stripped}
+        indent = len(body) - len(body.lstrip()) - self._indent
+        if not stripped or indent >= 2:
+            self._hint(stripped)
             return "frame"
         if _EXCEPTION.match(stripped):
             self._inside, self.open, self._since, self._noise = False, True, 0, 0
@@ -192,10 +199,13 @@ class _Stream:
             self._inside = False
         return "other"
 
+    def _hint(self, frame: str) -> None:
+        self._hints |= {hint for hint, _ in _RAISED_IN if hint in frame}
+
     def _begin(self) -> None:
         # A traceback inside the message of another (of a worker) belongs to it.
         goes_on = self._chained or (self.open and self._since <= 3)
         if not goes_on and not self._inside:
             self.chain += 1
         self._inside, self._chained, self._noise = True, False, 0
-        self._hints = set()
+        self._hints, self._indent = set(), 0

@@ -31,6 +31,7 @@ SIGNATURES = (
     Signature(_BAD, "Unpack failed: incomplete input", "ValueError: Unpack failed: incomplete input", confidence=0.95),
     Signature(_BAD, ("Error opening", "driver: Metadata at", "does not exist"), "ValueError: NOT_FOUND: Error opening \"zarr\" driver: Metadata at local file \"/ckpt/100/a/.zarray\" does not exist", confidence=0.93),
     Signature(_OTHER, "mismatch between the current graph and the graph from the checkpoint", "Restoring from checkpoint failed. This is most likely due to a mismatch between the current graph and the graph from the checkpoint.", confidence=0.97),
+    Signature(Category.STORAGE, "unable to lock file, errno", "BlockingIOError: [Errno 11] Unable to synchronously open file (unable to lock file, errno = 11, error message = 'Resource temporarily unavailable')", confidence=0.95),
     Signature(_BAD, "PytorchStreamReader failed", "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory", confidence=0.98),
     Signature(_BAD, ("unexpected EOF, expected", "more bytes. The file might be corrupted"), "RuntimeError: unexpected EOF, expected 4194304 more bytes. The file might be corrupted.", confidence=0.98),
     Signature(_BAD, "Error while deserializing header:", "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer", confidence=0.98),

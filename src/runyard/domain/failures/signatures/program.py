@@ -12,7 +12,8 @@ _ENV, _CODE, _CONFIG, _PATH = Category.ENV, Category.CODE, Category.CONFIG, Cate
 # fmt: off
 # One signature, one line, with its sample as long as it is: a table.
 SIGNATURES = (
-    Signature(Category.IMPORT, "No module named", "ModuleNotFoundError: No module named 'flash_attn'", confidence=0.98),
+    Signature(Category.IMPORT, "ModuleNotFoundError: ", "ModuleNotFoundError: No module named 'flash_attn'", confidence=0.98, starts=True),
+    Signature(Category.IMPORT, ": No module named", "/usr/bin/python3: No module named torch.distributed.rn", confidence=0.97, pattern=re.compile(r"^(?:\S{0,200}/)?python[\d.]{0,6}: ")),
     Signature(Category.IMPORT, "ImportError: cannot import name", "ImportError: cannot import name 'LlamaFlashAttention2' from 'transformers.models.llama.modeling_llama'", confidence=0.98),
     Signature(Category.IMPORT, "ImportError: ", "ImportError: Using `low_cpu_mem_usage=True` or a `device_map` requires Accelerate: `pip install accelerate`", confidence=0.93, starts=True),
     Signature(Category.IMPORT, "DLL load failed while importing", "ImportError: DLL load failed while importing _C: The specified module could not be found.", confidence=0.96),
@@ -43,6 +44,9 @@ SIGNATURES = (
     Signature(_ENV, "OutOfResources: out of resource: shared memory", "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456, Hardware limit: 101376.", confidence=0.97),
     Signature(_ENV, "CUDA driver initialization failed", "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.", confidence=0.95),
     Signature(_ENV, "does not recognize this architecture", "ValueError: The checkpoint you are trying to load has model type `llama4` but Transformers does not recognize this architecture.", confidence=0.97),
+    Signature(_ENV, "Error building extension", "RuntimeError: Error building extension 'cpu_adam'", confidence=0.93),
+    Signature(_ENV, "Couldn't find appropriate backend to handle", "RuntimeError: Couldn't find appropriate backend to handle uri clip.wav and format None.", confidence=0.95),
+    Signature(_ENV, "gladLoadGL error", "mujoco.FatalError: gladLoadGL error", confidence=0.95),
     Signature(_ENV, "FlashAttention only supports Ampere GPUs or newer", "RuntimeError: FlashAttention only supports Ampere GPUs or newer.", confidence=0.97),
     Signature(_ENV, "Illegal instruction", "Fatal Python error: Illegal instruction", confidence=0.9),
     Signature(Category.HOST_DRIVER, "Driver/library version mismatch", "Failed to initialize NVML: Driver/library version mismatch", confidence=0.98),
@@ -64,6 +68,7 @@ SIGNATURES = (
     Signature(_CODE, "ValueError: ", "ValueError: Attempting to unscale FP16 gradients.", starts=True, confidence=0.72),
     Signature(_CODE, "RuntimeError: ", "RuntimeError: Sizes of tensors must match except in dimension 1. Expected size 32 but got size 31", confidence=0.78, starts=True, pattern=re.compile(r"^RuntimeError: .{0,300}\b(?:[Tt]ensors?|[Dd]imensions?|dtypes?|shapes?|grad|Variable|scalars?|weight type)\b")),
     Signature(_CODE, ("RuntimeError: ", " not implemented for '"), "RuntimeError: \"slow_conv2d_cpu\" not implemented for 'Half'", confidence=0.95),
+    Signature(_CODE, ": ", "RuntimeError: `self._train_loop` should not be None when calling train method. Please provide `train_dataloader`", confidence=0.72, pattern=re.compile(r"^(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception): .{0,400}\b(?:must (?:be|have|not)|should (?:be|not|have)|[Pp]lease (?:provide|specify|set|pass|install|select)|not supported|[Uu]nsupported|is required|are required|not a valid|does not exist|doesn't exist|does not support|doesn't support)\b")),
     Signature(_CODE, "were not used in producing the loss", "RuntimeError: It looks like your LightningModule has parameters that were not used in producing the loss returned by training_step.", confidence=0.96),
     Signature(_CODE, ".InvalidArgumentError", "tensorflow.python.framework.errors_impl.InvalidArgumentError: Incompatible shapes: [32,10] vs. [32,12] [Op:Mul]", confidence=0.78),
     Signature(_CODE, ("mat1 and mat2", "cannot be multiplied"), "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x512 and 768x10)", confidence=0.97),
@@ -116,6 +121,9 @@ SIGNATURES = (
     Signature(_CONFIG, "hydra.errors.", "hydra.errors.ConfigCompositionException: Could not override 'trainer.max_epoch'.", confidence=0.95),
     Signature(_CONFIG, ("Could not override '",), "Could not override 'model.hiden'.", confidence=0.93),
     Signature(_CONFIG, "ValidationError", "pydantic_core._pydantic_core.ValidationError: 1 validation error for TrainConfig", confidence=0.85, pattern=re.compile(r"^(?:\w{1,60}\.){0,8}\w{0,40}ValidationError(?::|$)")),
+    Signature(_CONFIG, (" is not in the ", " registry"), "KeyError: 'FasterRCNNN is not in the mmdet::model registry. Please check whether the value is correct'", confidence=0.95),
+    Signature(_CONFIG, "Your setup doesn't support", "ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with cuda>=11.0", confidence=0.95),
+    Signature(_CONFIG, "MDB_MAP_FULL", "lmdb.MapFullError: mdb_put: MDB_MAP_FULL: Environment mapsize limit reached", confidence=0.95),
     Signature(_CONFIG, "yaml.scanner.ScannerError", "yaml.scanner.ScannerError: mapping values are not allowed here", confidence=0.95),
     Signature(_CONFIG, "MisconfigurationException", "lightning.fabric.utilities.exceptions.MisconfigurationException: No supported gpu backend found!", confidence=0.95),
     Signature(_CONFIG, "jsonargparse", "error: Parser key \"trainer.devices\": jsonargparse could not parse", confidence=0.85),
