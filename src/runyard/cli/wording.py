@@ -48,6 +48,11 @@ def reason(given: Mapping[str, Any] | None) -> str:
         return preflight_words.reason(code, params)
     template = _words().REASONS.get(code)
     if template is None:
+        from runyard.cli import repair_words  # which asks this module for the language
+
+        given_up = repair_words.reason(code, params)
+        if given_up is not None:
+            return given_up
         told = ", ".join(f"{name} {value}" for name, value in params.items())
         return f"{code} ({told})" if told else code
     return formatting.clean(template.format_map(_Lenient(_readable(code, params))))
@@ -156,7 +161,8 @@ def _value(value: Any) -> str:
 def _cause(value: Any) -> str:
     if isinstance(value, dict):
         return reason(value)
-    return str(_words().NOUNS.get(str(value), value))
+    nouns = _words().NOUNS
+    return str(nouns.get(f"cause_{value}") or nouns.get(str(value), value))
 
 
 def _preparing(params: Mapping[str, Any]) -> str:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from runyard.cli import formatting, job_rows, options, preflight_words, tables, wording
+from runyard.cli import (
+    formatting,
+    job_rows,
+    options,
+    preflight_words,
+    repair_words,
+    tables,
+    wording,
+)
 from runyard.cli.commands.show import command_text, how_ended
 from runyard.cli.live_view import estimate_text
 from runyard.sdk.job import ENDED
@@ -25,8 +33,12 @@ def run(args: argparse.Namespace) -> int:
     job = client.get(args.job)
     print(tables.bold(f"{job['job_id']}  {formatting.clean(str(job.get('name') or ''))}"))
     tables.print_card(_ended(job) if job.get("status") in ENDED else _unfinished(job))
+    story = repair_words.story(told)
+    if story:
+        print()
+        print("\n".join(story))
     lines = told.get("log_tail") or []
-    if lines:
+    if lines and not story:
         print()
         service = told.get("log_of")
         key = "last_lines_of_service" if service else "last_lines"
@@ -64,7 +76,10 @@ def _ended(job: dict[str, Any]) -> list[tuple[str, str]]:
         ("checks", "\n".join(preflight_words.worth_telling(job.get("preflight")))),
         ("exit", exit_text),
         ("cause", str(attempt.get("cause") or "")),
-        ("diagnosis", str(diagnosis.get("category") or "")),
+        (
+            "diagnosis",
+            repair_words.diagnosis(diagnosis.get("explanation"), diagnosis.get("category")),
+        ),
         ("attempts", str(attempt.get("number") or 0)),
         ("command", command_text(job.get("command"))),
         ("started", formatting.clock(job.get("started_at"))),
