@@ -275,3 +275,17 @@ def test_a_job_with_an_image_never_runs_outside_it(yard):
     assert job["reason"] == {"code": "executor_unavailable", "params": {"executor": "docker"}}
     refused = yard.api("POST", "/jobs", {**small, "executor": "local"})
     assert (refused.status, refused.body["code"]) == (422, "invalid_job")
+
+
+def test_a_time_limit_is_told_while_the_job_has_its_grace(yard, tmp_path):
+    """R27: still running, finishing, stopping because its time is over; then timed out."""
+    done = tmp_path / "done"
+    main = f"trap '' TERM; while [ ! -e {done} ]; do sleep 0.05; done"
+    ref = yard.submit(main, timeout_s=0.5, grace_s=300)
+    job = until(lambda: (found := yard.job(ref))["stage"] == "finishing" and found)
+    assert (job["status"], job["attempt"]["status"]) == ("running", "stopping")
+    assert job["reason"] == {"code": "stopping", "params": {"cause": "timeout"}}
+    [told] = [e for e in yard.ask(f"/jobs/{ref}/events") if e["code"] == "job_stopping"]
+    assert told["params"] == {"cause": "timeout", "grace_s": 300}
+    done.touch()
+    assert yard.wait(ref, "failed")["reason"]["code"] == "timed_out"

@@ -29,6 +29,7 @@ class NewsDesk:
         stuck: Callable[[str, Sequence[Mapping[str, Any]]], None],
         prepared: Callable[[Sequence[tuple[str, End]]], None],
         service: Callable[[News], None],
+        stopping: Callable[[News], None],
     ) -> None:
         self._ender = ender
         self._launcher = launcher
@@ -37,6 +38,7 @@ class NewsDesk:
         self._stuck = stuck
         self._prepared = prepared
         self._service = service
+        self._stopping = stopping
         self._news: queue.SimpleQueue[News | None] = queue.SimpleQueue()
         self._started: dict[str, tuple[float, float]] = {}  # attempt -> (due, started at)
         self._thread = threading.Thread(target=self._run, name="news-desk", daemon=True)
@@ -83,6 +85,7 @@ class NewsDesk:
         """One batch; False when told to stop."""
         ends: list[tuple[str, End]] = []
         finishing: list[str] = []
+        stopping: list[News] = []
         for news in self._batch():
             if news is None:
                 return False
@@ -96,6 +99,8 @@ class NewsDesk:
                 ends.append((news.attempt_id, news.end))
             elif news.kind is NewsKind.FINISHING:
                 finishing.append(news.attempt_id)
+            elif news.kind is NewsKind.STOPPING:
+                stopping.append(news)
             elif news.kind is NewsKind.SERVICE:
                 self._service(news)
             elif news.kind is NewsKind.STUCK:
@@ -111,11 +116,18 @@ class NewsDesk:
         now = time.monotonic()
         for attempt_id in [name for name, (due, _) in self._started.items() if due <= now]:
             self._ender.started(attempt_id, self._started.pop(attempt_id)[1])
+        for begun in stopping:
+            self._begun(begun.attempt_id)
+            self._stopping(begun)
         for attempt_id in finishing:
-            if attempt_id in self._started:
-                self._ender.started(attempt_id, self._started.pop(attempt_id)[1])
+            self._begun(attempt_id)
             self._ender.finishing(attempt_id)
         return True
+
+    def _begun(self, attempt_id: str) -> None:
+        """What is told of it next needs its start."""
+        if attempt_id in self._started:
+            self._ender.started(attempt_id, self._started.pop(attempt_id)[1])
 
     def _batch(self) -> list[News | None]:
         """Wait for the first, then take all there are."""

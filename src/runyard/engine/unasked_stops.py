@@ -1,5 +1,5 @@
-"""Stops that no person asked for, of a stall or a rule: the job stays running until its end, and
-then fails or is retried."""
+"""Stops that no person asked for, of a stall, a rule or a limit: the job stays running until its
+end, and then fails or is retried."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job
 from runyard.domain.reasons import Reason
 from runyard.domain.states import AttemptStatus, JobStatus, Stage
-from runyard.executors.base import Stop
+from runyard.engine import story
+from runyard.engine.parts import Parts
+from runyard.executors.base import News, Stop
 from runyard.stores.base import Transaction
 
 _RUNS = frozenset({AttemptStatus.RUNNING})
+_SUPERVISOR = "supervisor"
 STOP = "stop"  # it ends as failed
 RETRY = "retry"  # another attempt follows, as far as max_retries goes
 
@@ -51,6 +54,34 @@ def ask(
         reason=Reason(reasons.STOPPING, told),
     )
     return attempt, Stop(seq, why.cause, grace, why.by, now)
+
+
+def heard(parts: Parts, news: News) -> None:
+    """A supervisor has begun to stop its attempt: a time limit, a failed service, a memory limit.
+    Not waited for: the end tells it too."""
+    log = story.of(news.attempt_id.rpartition(".")[0], news.attempt_id)
+    log.warning("stopping because of {}, grace {} s", news.cause, news.grace_s)
+    parts.store.write_soon(lambda tx: _note(tx, news), durable=False)
+
+
+def _note(tx: Transaction, news: News) -> None:
+    attempt = tx.attempt(news.attempt_id)
+    job = tx.job(attempt.job_id) if attempt is not None else None
+    if attempt is None or attempt.status not in _RUNS or job is None:
+        return
+    if job.status is not JobStatus.RUNNING or job.attempt_number != attempt.number:
+        return
+    tx.update_attempt(
+        attempt.attempt_id, _RUNS, status=AttemptStatus.STOPPING, stage=Stage.FINISHING
+    )
+    told = {"cause": news.cause, "grace_s": news.grace_s}
+    tx.update_job(
+        job.id,
+        frozenset({JobStatus.RUNNING}),
+        Event(events.JOB_STOPPING, news.at, _SUPERVISOR, attempt.attempt_id, told),
+        stage=Stage.FINISHING,
+        reason=Reason(reasons.STOPPING, {"cause": news.cause}),
+    )
 
 
 def told(job: Job, reason: Reason | None) -> Reason | None:

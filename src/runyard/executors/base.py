@@ -82,6 +82,7 @@ class NewsKind(StrEnum):
     STARTED = "started"
     ENDED = "ended"
     FINISHING = "finishing"  # its main process ended, what that left is being ended
+    STOPPING = "stopping"  # its supervisor decided to end it: a time limit, a failed service ...
     SERVICE = "service"  # a service of it got ready, ended, is unhealthy or healthy again
     STUCK = "stuck"  # something of it cannot be killed
     LOST_SIGHT = "lost_sight"  # its supervisor died: inspect
@@ -109,6 +110,8 @@ class News:
     end: End | None = None
     stuck: tuple[Mapping[str, Any], ...] = ()
     service: Mapping[str, Any] = field(default_factory=dict)  # kind, name, and what it needs
+    cause: str = ""  # of STOPPING
+    grace_s: float = 0.0  # of STOPPING
 
 
 class Sight(StrEnum):

@@ -311,6 +311,9 @@ def _news(told: dict[str, Any]) -> News | None:
             return News(attempt_id, NewsKind.SERVICE, at, service=told)
         case "finishing":
             return News(attempt_id, NewsKind.FINISHING, at)
+        case "stopping":
+            cause, grace_s = str(told["cause"]), float(told["grace_s"])
+            return News(attempt_id, NewsKind.STOPPING, at, cause=cause, grace_s=grace_s)
         case "ended" | "lost":
             return News(attempt_id, NewsKind.LOST_SIGHT, at)
     return None

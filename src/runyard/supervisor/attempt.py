@@ -254,8 +254,15 @@ class Attempt:
         if self.stop is None:
             self.stop = stopping.Stopping(request)
             self.stop.begin(self)
+            if request["seq"] == stopping.OWN_SEQ:  # of all others the server knows
+                self._tell_stopping(request)
         else:
             self.stop.shorten(request)
+
+    def _tell_stopping(self, request: stop_request.Request) -> None:
+        self.host.news.send(
+            "stopping", self.attempt_id, cause=request["cause"], grace_s=request["grace_s"]
+        )
 
     def beat(self, now: float) -> None:
         """Every few seconds: say that we are not hung, look for a stop request, bound the log."""

@@ -19,6 +19,7 @@ _EXIT_CAUSES = {
     "memory": "oom_soft",
     "service_failed": "service_failed",
 }
+OWN_SEQ = 0  # below that of every request from outside
 _OVERRIDING = ("user", "shutdown")  # a person's word replaces the cause of an earlier stop
 
 
@@ -67,7 +68,7 @@ def exit_cause(request: Request) -> str:
 def own_request(cause: str, grace_s: float) -> Request:
     """A stop that the supervisor decides by itself."""
     return {
-        "seq": 0,
+        "seq": OWN_SEQ,
         "cause": cause,
         "grace_s": grace_s,
         "requested_by": "supervisor",

@@ -2,6 +2,7 @@
 
 from engine_yard import ANN
 from runyard.engine.unasked_stops import RETRY, STOP, Why
+from runyard.executors.base import News, NewsKind
 from yards import until
 
 RULE = Why("rule", "rule:high", STOP, rule="high")
@@ -77,3 +78,21 @@ def test_a_stop_that_did_not_arrive_is_repeated(engine):
     engine.look()
     [again] = until(lambda: engine.executor.stops.get(f"{ref}.1"))
     assert (again.cause, again.grace_s, again.seq) == ("rule", 3, 1)
+
+
+def test_a_stop_that_the_supervisor_decided_is_told(engine):
+    """R27: with the same words as one of a rule; a person may still cancel it."""
+    engine.executor.stubborn = True
+    ref = engine.running()
+    told = News(f"{ref}.1", NewsKind.STOPPING, 7.0, cause="memory", grace_s=40.0)
+    engine.executor.tell(told)
+    assert engine.wait_reason(ref, "stopping") == {"cause": "memory"}
+    job = engine.job(ref)
+    assert (job.status, job.stage) == ("running", "finishing")
+    assert not stop(engine, ref), "it is being stopped already"
+    engine.executor.tell(told)
+    engine.yard.cancel(ref, ANN)
+    assert engine.status(ref) == "cancelling"
+    engine.finish(ref, None, signal=15, cause="cancelled")
+    engine.wait(ref, "cancelled")
+    assert engine.events(ref).count("job_stopping") == 1
