@@ -120,6 +120,7 @@ def test_scheduled_until_its_services_are_ready(yard, truth, tmp_path):
     until(lambda: "request /health" in yard.logs(ref, service="my-reward"))
     job = yard.job(ref)
     assert (job["status"], job["stage"]) == ("scheduled", "starting")
+    assert job["reason"] == {"code": "starting_services", "params": {"services": ["my-reward"]}}
     assert [one["state"] for one in job["attempt"]["services"]] == ["starting"]
     warm.touch()
     yard.wait(ref, "completed")
@@ -133,6 +134,43 @@ def test_cancel_while_services_get_ready(yard, truth, tmp_path):
     assert answer.body["status"] == "cancelled"
     assert not truth.held()
     assert yard.job(ref)["started_at"] is None
+
+
+def test_cancel_says_that_it_waits_for_services_and_with_their_grace(make_yard):
+    """Main never ran: there is no step to wait for, nor the grace of one."""
+    yard = make_yard(env={"RUNYARD_LEFTOVER_GRACE_S": "25"}).start()
+    command = "trap '' TERM; echo up; while :; do sleep 0.05; done"
+    stubborn = {"name": "db", "command": command, "ready_timeout_s": 600}
+    ref = yard.submit("true", services=[stubborn], grace_s=300)
+    until(lambda: yard.logs(ref, service="db") == ["up"])
+    yard.cancel(ref, wait=0)
+    reason = yard.job(ref)["reason"]
+    assert (reason["code"], reason["params"]["services"]) == ("waiting_for_services", ["db"])
+    assert 0 < reason["params"]["left_s"] <= 25
+    yard.api("POST", f"/jobs/{ref}/force-kill?wait=20", timeout=40)
+    assert yard.wait(ref, "cancelled")["reason"]["code"] == "user_cancelled"
+
+
+def test_a_failed_service_is_told_while_the_job_has_its_grace(yard, tmp_path):
+    """R27: still running, finishing, stopping because of the service."""
+    go, done = tmp_path / "go", tmp_path / "done"
+    helper = f"""
+import os, socket, time
+server = socket.create_server(("127.0.0.1", int(os.environ["RUNYARD_PORT"])))
+while not os.path.exists({str(go)!r}): time.sleep(0.01)
+raise SystemExit(3)
+"""
+    main = f"trap '' TERM; while [ ! -e {done} ]; do sleep 0.05; done"
+    service = {"name": "db", "command": python(helper)}
+    ref = yard.submit(main, services=[service], grace_s=300)
+    yard.wait(ref, "running")
+    assert yard.job(ref)["reason"] is None
+    go.touch()
+    job = until(lambda: (found := yard.job(ref))["stage"] == "finishing" and found)
+    assert job["status"] == "running"
+    assert job["reason"] == {"code": "stopping", "params": {"cause": "service_failed"}}
+    done.touch()
+    assert yard.wait(ref, "failed")["reason"]["code"] == "service_failed"
 
 
 def test_cancel_ends_job_and_services(yard, truth):

@@ -30,6 +30,7 @@ RESERVED = "reserved"  # params: job: a longer-waiting job has first call on wha
 NODE_DRAINED = "node_drained"
 NO_NODE = "no_node"
 PREPARING = "preparing"  # params: stage, done_bytes, total_bytes: not ready to be placed yet
+STARTING_SERVICES = "starting_services"  # params: services: main starts when all are ready
 QUEUED = "queued"  # accepted, no pass has looked at it yet
 
 # Ended or ending
@@ -42,6 +43,7 @@ LEASE_LOST = "lease_lost"  # params: lease_s: its client did not renew the lease
 WAITING_FOR_STEP = "waiting_for_step"  # params: until, grace_s: it has been asked to end
 WAITING_FOR_PROCESSES = "waiting_for_processes"  # the grace is over, the rest is being killed
 WAITING_FOR_GPU_MEMORY = "waiting_for_gpu_memory"  # params: gpus: processes gone, memory not back
+WAITING_FOR_SERVICES = "waiting_for_services"  # params: services, until, grace_s: main never ran
 WAITING_FOR_PREPARATION = "waiting_for_preparation"  # params: stage: a download or check ends
 PREPARATION_FAILED = "preparation_failed"  # params: stage, code, and what the code needs
 # params: service, code (exited, not_ready, port_in_use, exec_failed, restarts_used_up), exit_code,

@@ -16,6 +16,7 @@ LEASE = "lease"
 DEPENDENCY = "dependency"  # what it depends on will not succeed
 
 _ASKED = frozenset({reasons.USER_CANCELLED, reasons.SHUTDOWN, reasons.LEASE_LOST})
+_WITH_GRACE = frozenset({reasons.WAITING_FOR_STEP, reasons.WAITING_FOR_SERVICES})
 # What a cancelling job says whatever it waits for, so that nothing of the request is lost.
 _REQUEST = ("by", "cause", "requested_at", "grace_s", "until", "broken")
 
@@ -68,7 +69,7 @@ def as_seen(reason: Reason | None, now: float) -> Reason | None:
     if reason is None or "until" not in reason.params:
         return reason
     left = max(0.0, float(reason.params["until"]) - now)
-    over = reason.code == reasons.WAITING_FOR_STEP and left <= 0
+    over = reason.code in _WITH_GRACE and left <= 0
     code = reasons.WAITING_FOR_PROCESSES if over else reason.code
     return Reason(code, {**reason.params, "left_s": round(left, 1)})
 

@@ -179,6 +179,7 @@ class Placer:
                 job.status,
                 JobStatus.SCHEDULED,
                 Event(events.JOB_SCHEDULED, now, _ACTOR, attempt.attempt_id),
+                reason=_starting(job),
                 stage=Stage.STARTING,
                 ready=False,
                 not_before=None,
@@ -188,6 +189,12 @@ class Placer:
             )
         )
         return Placed(job, attempt, start)
+
+
+def _starting(job: Job) -> Reason | None:
+    """What its main process waits for, once it is handed over."""
+    names = [service.name for service in job.spec.services]
+    return Reason(reasons.STARTING_SERVICES, {"services": names}) if names else None
 
 
 def _shape(tx: Transaction, shape: WaitingShape, free: int, others: set[int]) -> ShapeView:
