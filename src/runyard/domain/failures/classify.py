@@ -8,7 +8,7 @@ from typing import Any
 
 from runyard.domain.failures import end_facts, facts, fingerprint, roots, scan, xid
 from runyard.domain.failures.categories import Category, failure_type
-from runyard.domain.failures.diagnosis import Diagnosis, ProofLine
+from runyard.domain.failures.diagnosis import NO_LINE, Diagnosis, ProofLine
 from runyard.domain.failures.end_facts import Proven
 from runyard.domain.failures.evidence import Evidence, LogLine, RankLog
 from runyard.domain.failures.scan import Observation
@@ -209,7 +209,8 @@ def _fingerprint(category: Category, root: Observation | None, proven: Proven) -
         for name in ("signal", "exit_code", "rule", "service", "xid")
         if proven.facts.get(name) is not None
     )
-    return f"{category}: {told}" if told else category.value
+    name = NO_LINE if category is Category.UNKNOWN else category.value
+    return f"{name}: {told}" if told else name
 
 
 def _line(one: Observation, kind: str) -> ProofLine:

@@ -9,6 +9,9 @@ from typing import Any
 from runyard.domain.failures.categories import Category, FailureType
 from runyard.domain.reasons import Reason
 
+# The fingerprint of a failure that nothing explains begins so: two of them may be different.
+NO_LINE = "unknown: no line"
+
 
 @dataclass(frozen=True, slots=True)
 class ProofLine:

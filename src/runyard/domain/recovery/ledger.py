@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runyard.domain.failures.categories import Category
+from runyard.domain.failures.diagnosis import NO_LINE
 from runyard.domain.reasons import Reason
 from runyard.domain.recovery import plan_reasons
 from runyard.domain.recovery.policy import Charge, Row, Strategy
@@ -58,8 +59,11 @@ def judge(row: Row, history: Sequence[PastAttempt], max_retries: int) -> Allowed
 
 
 def same_root(history: Sequence[PastAttempt]) -> int:
-    """How often the last failure came with the same settings since training last advanced."""
+    """How often the last failure came with the same settings since training last advanced; 0
+    where no line tells what it was, so that nobody knows whether it is the same."""
     last = history[-1]
+    if last.fingerprint.startswith(NO_LINE):
+        return 0
     return sum(
         (one.fingerprint, one.settings) == (last.fingerprint, last.settings)
         for one in history[progressed_at(history) :]

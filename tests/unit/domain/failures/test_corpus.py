@@ -111,5 +111,7 @@ def test_the_proof_is_in_the_log(one):
         return
     lines = [line.text for log in one.evidence.logs for line in log.tail]
     lines += one.evidence.host.kernel_lines
-    assert any(found.root.text in line or line.strip() in found.root.text for line in lines if line)
+    assert any(
+        found.root.text in line or line.strip() in found.root.text for line in lines if line
+    )
     assert 0 <= found.root.number <= len(lines)

@@ -9,7 +9,7 @@ import pytest
 
 from runyard.domain.failures.categories import Category, FailureType
 from runyard.domain.failures.classify import classify
-from runyard.domain.failures.diagnosis import as_mapping, from_mapping
+from runyard.domain.failures.diagnosis import NO_LINE, as_mapping, from_mapping
 from runyard.domain.failures.evidence import (
     Evidence,
     GpuFact,
@@ -336,6 +336,11 @@ def test_a_loss_that_is_no_number_explains_a_vague_end():
 )
 def test_fingerprints(one, other, same):
     assert (of(one).fingerprint == of(other).fingerprint) is same
+
+
+def test_no_line_no_proof_that_it_is_the_same():
+    assert of("step 3").fingerprint.startswith(NO_LINE)
+    assert not of(traceback("RuntimeError: odd")).fingerprint.startswith(NO_LINE)
 
 
 def test_it_survives_being_kept():

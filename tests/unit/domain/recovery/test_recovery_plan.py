@@ -298,6 +298,13 @@ def test_three_times_the_same_root_without_progress():
     assert planned(Category.UNKNOWN, spec=spec, history=further).retries
 
 
+def test_a_failure_that_nothing_explains_has_all_its_retries():
+    """R21"""
+    silent = "unknown: no line: exit_code 1"
+    history = [PastAttempt(number, Category.UNKNOWN, silent, charged=True) for number in (1, 2, 3)]
+    assert planned(Category.UNKNOWN, history=history).delay_s == 900
+
+
 def test_what_counts_as_the_same():
     other = PastAttempt(2, Category.UNKNOWN, "unknown: y", 5)
     mixed = [past(Category.UNKNOWN, 1, 5), other, past(Category.UNKNOWN, 3, 5), other]
