@@ -16,7 +16,6 @@ SIGNATURES = (
     Signature(_HANG, "Watchdog caught collective operation timeout", "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, NumelIn=466119168, NumelOut=466119168, Timeout(ms)=600000) ran for 600060 milliseconds before timing out.", confidence=FOLLOWS),
     Signature(_HANG, ("ProcessGroupNCCL's watchdog got stuck for", "seconds"), "[PG ID 0 PG GUID 0(default_pg) Rank 0] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives.", confidence=FOLLOWS),
     Signature(_HANG, "Timed out waiting", "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to complete", confidence=FOLLOWS, pattern=re.compile(r"for (?:recv|send) operation")),
-    Signature(_HANG, ("HeartbeatMonitor", "timed out"), "[Rank 2] Received a dump signal due to a collective timeout from this local rank; HeartbeatMonitor timed out", confidence=FOLLOWS),
     Signature(Category.STALL, "DataLoader timed out after", "RuntimeError: DataLoader timed out after 300 seconds", confidence=0.9),
     Signature(_HANG, "monitoredBarrier", "RuntimeError: [Rank 0]: Ranks 2 failed to pass monitoredBarrier in 1800000 ms", confidence=0.78),
     Signature(_NET, "unhandled system error", "RuntimeError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1331, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5", confidence=0.85),
