@@ -8,15 +8,18 @@ import time
 from typing import Any
 
 from runyard.cli import formatting, receipts, tables, wording
-from runyard.sdk import errors
+from runyard.sdk import errors, services
 from runyard.sdk.follower import View
 from runyard.sdk.job import Job
+
+# Parameters of reasons that are measured anew at every look.
+_MOVING = ("left_s", "bytes_done", "value", "free")
 
 
 class LiveView(View):
     def __init__(self) -> None:
         self._line_shown = False
-        self._told = ""
+        self._told: tuple[object, ...] = ()
         self._at_line_start = True
         self._closed = False
 
@@ -31,9 +34,11 @@ class LiveView(View):
             spinner = "|/-\\"[int(time.monotonic() * 8) % 4]
             self._show(f"\r\x1b[K{spinner} {formatting.cut(text, tables.terminal_width() - 3)}")
             self._line_shown = True
-        elif text != self._told:
+            return
+        standing = _standing(job.data)
+        if standing != self._told:
             self.say(text)
-        self._told = text
+        self._told = standing
 
     def log(self, data: bytes) -> None:
         self._clear()
@@ -100,10 +105,10 @@ class LiveView(View):
         self.say(wording.say("service_ready", name=name, url=url))
 
     def service_restarting(self, name: str, exit_code: int) -> None:
-        self.say(wording.say("service_restarting", name=name, code=exit_code))
+        self.say(wording.say("service_restarting", name=name, how=_how_ended(exit_code)))
 
     def service_lost(self, name: str, exit_code: int, job_id: str) -> None:
-        self.say(wording.say("service_lost", name=name, code=exit_code, job=job_id))
+        self.say(wording.say("service_lost", name=name, how=_how_ended(exit_code), job=job_id))
 
     def service_stopped(self, name: str, seconds: float) -> None:
         self.say(wording.say("service_stopped", name=name, seconds=f"{seconds:.2f}"))
@@ -144,6 +149,21 @@ def _write(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
+def _how_ended(exit_code: int) -> str:
+    signal = services.signal_of(exit_code)
+    key = "service_signal" if signal else "service_exited"
+    return wording.say(key, signal=signal, exit_code=exit_code)
+
+
+def _standing(data: dict[str, Any]) -> tuple[object, ...]:
+    """What it waits for, without what moves all the time: a line is worth a change only."""
+    wait = data.get("wait") or {}
+    reason = data.get("reason") or wait
+    params = reason.get("params") or {}
+    lasting = {name: value for name, value in params.items() if name not in _MOVING}
+    return data.get("status"), data.get("stage"), reason.get("code"), lasting, wait.get("position")
+
+
 def waiting_line(data: dict[str, Any]) -> str:
     """pending: 2 of at most 2 jobs run, place 3, may start in 2m to 5m."""
     wait = data.get("wait") or {}
@@ -169,9 +189,10 @@ def estimate_text(wait: dict[str, Any]) -> str:
     low, high = low or now, high or low or now
     if high - now < 1:
         return ""
-    return wording.say(
-        "est_start", low=formatting.span(low - now), high=formatting.span(high - now)
-    )
+    soonest, latest = formatting.span(low - now), formatting.span(high - now)
+    if soonest == latest:
+        return wording.say("est_start_at", span=latest)
+    return wording.say("est_start", low=soonest, high=latest)
 
 
 def ended_line(data: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from runyard.sdk import errors
 from runyard.sdk.follower import View
 from runyard.sdk.job import Job
+from runyard.sdk.services import how_ended
 
 
 class PlainView(View):
@@ -62,10 +63,10 @@ class PlainView(View):
         _say(f"local service {name} is ready at {url}")
 
     def service_restarting(self, name: str, exit_code: int) -> None:
-        _say(f"local service {name} ended with exit code {exit_code}; starting it again")
+        _say(f"local service {name} {how_ended(exit_code)}; starting it again")
 
     def service_lost(self, name: str, exit_code: int, job_id: str) -> None:
-        _say(f"local service {name} ended with exit code {exit_code}, so {job_id} is cancelled")
+        _say(f"local service {name} {how_ended(exit_code)}, so {job_id} is cancelled")
 
     def service_stopped(self, name: str, seconds: float) -> None:
         _say(f"local service {name} stopped in {seconds:.2f} s, nothing of it is left")

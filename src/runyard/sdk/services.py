@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from runyard.sdk import errors, service_files
 
@@ -182,10 +182,26 @@ def _close_stdin(guard: subprocess.Popen[bytes]) -> None:
         guard.stdin.close()
 
 
-def failed(name: str, how: str, log: str, **params: float) -> errors.LocalServiceFailed:
-    """`how`: ended, not_ready or stopped."""
+def signal_of(exit_code: int) -> str:
+    """The name of the signal that ended it, empty if none did: its guard tells 128 + N then, and
+    the system tells -N of the guard itself."""
+    number = -exit_code if exit_code < 0 else exit_code - 128
+    return signal.Signals(number).name if number in set(signal.Signals) else ""
+
+
+def how_ended(exit_code: int) -> str:
+    name = signal_of(exit_code)
+    return f"was ended by {name}" if name else f"ended with exit code {exit_code}"
+
+
+def failed(name: str, how: str, log: str, **params: Any) -> errors.LocalServiceFailed:
+    """`how`: ended, not_ready or stopped. One that a signal ended is told as killed."""
+    code = params.get("exit_code", 0)
+    if how == "ended" and signal_of(code):
+        how, params = "killed", {**params, "signal": signal_of(code)}
     words = {
-        "ended": f"ended with exit code {params.get('exit_code')}",
+        "ended": how_ended(code),
+        "killed": how_ended(code),
         "not_ready": f"was not ready within {params.get('seconds')} s",
         "stopped": "was stopped before it was ready",
     }

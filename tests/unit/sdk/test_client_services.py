@@ -12,6 +12,7 @@ from runyard import BadRequest, LocalService, LocalServiceFailed
 from runyard.sdk import service_files
 from runyard.sdk.follower import View
 from runyard.sdk.service_group import LocalServices
+from runyard.sdk.services import how_ended
 from yards import Truth, free_port, until
 
 # Answers 503 until `ready` exists; every start is told to `starts`.
@@ -124,6 +125,16 @@ def test_one_that_ends_before_it_is_ready(group):
         assert file.read() == "no model\n"
 
 
+def test_one_that_a_signal_ends_is_told_with_its_name(group):
+    """R50: neither as exit code -9 nor as 137."""
+    with pytest.raises(LocalServiceFailed, match="was ended by SIGKILL; its log is") as caught:
+        group(LocalService("reward", "kill -9 $$"))
+    assert caught.value.error_code == "local_service_killed"
+    assert caught.value.params["signal"] == "SIGKILL"
+    assert how_ended(-9) == "was ended by SIGKILL"
+    assert how_ended(255) == "ended with exit code 255"
+
+
 def test_a_program_that_does_not_exist(group):
     with pytest.raises(LocalServiceFailed, match="ended with exit code 127"):
         group(LocalService("reward", ["/no/such/program"]))
@@ -215,7 +226,8 @@ def test_a_stop_while_it_starts(view):
     until(lambda: "service_starting" in view.names(), 20, "not starting")
     services.stop()
     thread.join(20)
-    assert failures[0] in ("local_service_stopped", "local_service_ended")
+    told = ("stopped", "ended", "killed")
+    assert failures[0] in [f"local_service_{how}" for how in told]
     with pytest.raises(LocalServiceFailed, match="stopped"):
         services.start()
 
