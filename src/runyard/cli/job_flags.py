@@ -36,6 +36,13 @@ def _add_job(group: Any) -> None:
     group.add_argument("--label", metavar="K=V", action="append", default=[])
     group.add_argument("--output", metavar="DIR", help="where it writes what is to be kept")
     group.add_argument("--dataset", metavar="ID", type=int, action="append", default=[])
+    group.add_argument(
+        "--prefetch",
+        metavar="URI",
+        action="append",
+        default=[],
+        help="fetch this before the job starts, into a cache that jobs share",
+    )
     group.add_argument("--image", help="container image to run in")
     group.add_argument("--executor", choices=("auto", "local", "docker", "ray"))
 
@@ -57,6 +64,12 @@ def _add_needs(group: Any) -> None:
 
 
 def _add_rules(group: Any) -> None:
+    group.add_argument("--tty", action="store_true", help="give it a terminal of its own")
+    group.add_argument(
+        "--isolation",
+        choices=("none", "strict"),
+        help="strict: in namespaces of its own, which the kernel empties at its end",
+    )
     group.add_argument("--priority", choices=("high", "medium", "low"))
     group.add_argument("--time", metavar="SPAN", help="end it after 90s, 15m, 2h, 1d, D-HH:MM:SS")
     group.add_argument("--retries", metavar="N", type=int)
@@ -97,8 +110,9 @@ def _merged(job: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     for name in ("env_vars", "labels", "params"):
         if isinstance(job.get(name), dict) and name in given:
             merged[name] = {**job[name], **given[name]}
-    if isinstance(job.get("services"), list) and "services" in given:
-        merged["services"] = [*job["services"], *given["services"]]
+    for name in ("services", "prefetch"):
+        if isinstance(job.get(name), list) and name in given:
+            merged[name] = [*job[name], *given[name]]
     folder = merged.get("working_dir")
     if folder is None and not merged.get("image"):
         merged["working_dir"] = _here()
@@ -132,6 +146,9 @@ def _from_flags(args: argparse.Namespace) -> dict[str, Any]:
         if args.output and not args.image
         else args.output,
         "dataset_ids": args.dataset or None,
+        "prefetch": list(args.prefetch) or None,
+        "tty": args.tty or None,
+        "isolation": args.isolation,
         "cpu_cores": args.cpus,
         "memory_gb": amounts.memory_gb(args.mem, "--mem") if args.mem else None,
         "priority": args.priority,

@@ -29,6 +29,7 @@ def test_every_flag_has_its_field(tmp_path):
         *("--workdir", "sub", "--executor", "local", "--output", "out", "--dataset", "4"),
         *("--ports", "tensorboard,api", "--after", "job-a", "--after", "job-b:end"),
         *("--label", "team=a", "--param", "lr=0.1", "--param", "name=x", "--param", "n=3"),
+        *("--prefetch", "hf://a/b", "--prefetch", "s3://c/d", "--tty", "--isolation", "strict"),
         *("--hold", "--lease", "1m", "--", "python", "x.py", "--name", "y"),
     )
     found.pop("base_env")
@@ -48,6 +49,9 @@ def test_every_flag_has_its_field(tmp_path):
         "executor": "local",
         "output_path": str(tmp_path / "out"),
         "dataset_ids": [4],
+        "prefetch": ["hf://a/b", "s3://c/d"],
+        "tty": True,
+        "isolation": "strict",
         "ports": ["tensorboard", "api"],
         "depends_on": ["job-a", {"job": "job-b", "on": "end"}],
         "labels": {"team": "a"},
@@ -197,3 +201,11 @@ def test_services_come_on_top_of_the_file_s(tmp_path):
 def test_a_service_without_name_or_command(word):
     with pytest.raises(Complaint, match="NAME=COMMAND"):
         job("--service", word, "--", "true")
+
+
+def test_prefetch_adds_to_what_the_file_fetches(tmp_path):
+    (tmp_path / "job.json").write_text('{"command": "x", "prefetch": ["hf://a/b"]}')
+    assert job("-f", tmp_path / "job.json", "--prefetch", "s3://c/d")["prefetch"] == [
+        "hf://a/b",
+        "s3://c/d",
+    ]

@@ -495,6 +495,17 @@ def test_local_services_need_a_client_that_stays(start, server, tmp_path, words)
     assert server.asked == []
 
 
+@pytest.mark.parametrize("words", [("run", "-d", "--lease", "60s", "--", "true"), ("submit",)])
+def test_a_lease_needs_a_client_that_stays(start, server, tmp_path, words):
+    """R50: nobody would renew it, so the job would be cancelled unasked."""
+    (tmp_path / "job.json").write_text('{"command": "x", "lease_s": 60}')
+    given = words if "--" in words else (*words, "-f", "job.json")
+    code, _, err = finished(start(*given))
+    assert code == 2
+    assert "POST /jobs/{id}/lease" in err
+    assert server.asked == []
+
+
 def test_a_service_that_does_not_start_is_told_with_its_log(start, server):
     code, _, err = finished(start("run", "--local-service", "reward=exit 3", "--", "true"))
     assert code == 1

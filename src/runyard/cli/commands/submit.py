@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from runyard.cli import job_flags, local_services, options
+from runyard.cli.complaints import Complaint
 from runyard.sdk import errors
 from runyard.sdk.client import Client
 from runyard.sdk.job import Job
@@ -29,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
 
 def submit(args: argparse.Namespace, jobs: list[dict[str, Any]]) -> int:
     local_services.refuse(args, jobs)
+    _refuse_leases(jobs)
     client = options.client(args)
     if len(jobs) == 1:
         made = [client.submit(jobs[0], idempotency_key=args.idempotency_key)]
@@ -45,6 +47,16 @@ def submit(args: argparse.Namespace, jobs: list[dict[str, Any]]) -> int:
     if not args.quiet:
         warn(made)
     return 0
+
+
+def _refuse_leases(jobs: list[dict[str, Any]]) -> None:
+    """This command leaves at once: nobody would renew them, and the jobs would be cancelled."""
+    if any(job.get("lease_s") and job.get("on_lease_lost") != "keep" for job in jobs):
+        raise Complaint(
+            "A lease ends the job when its client goes, and this command leaves at once.",
+            hint="Use 'runyard run' without -d, which renews it. A program of your own that "
+            "submits by the API renews it with POST /jobs/{id}/lease.",
+        )
 
 
 def _submit_many(client: Client, jobs: list[dict[str, Any]], key: str | None) -> list[Job]:
