@@ -1,6 +1,6 @@
 """What is lost when the daemons are killed with -9 at 1,000 random instants of a job's life?
 
-`--kills 1000` says how often, `--seed 7` makes the same choices again.
+`--kills 1000` says how often, `--minutes 30` how long at most; `--seed 7` chooses the same again.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ SETTINGS = {"RUNYARD_HISTORY_SIZE": "1000000"}
 def asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20 if quick() else 1000)
+    parser.add_argument("--minutes", type=float, default=120)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--quick", action="store_true")
     return parser.parse_args()
@@ -37,24 +38,25 @@ def module(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def measure(kills: int, seed: int, folder: Path) -> tuple[Any, Any, int]:
+def measure(options: argparse.Namespace, folder: Path) -> tuple[Any, Any, int]:
     """(the storm, its verdict, innocent processes that were touched)."""
     yards, storm = module("yards"), module("storm")
     yard = yards.RunningYard(folder / "yard", max_concurrent=16, env=SETTINGS).start()
     truth = yards.Truth(folder / "truth")
     strangers = storm.Strangers()
-    points = module("kill_points").KillPoints(yard, folder, random.Random(seed), truth)
+    points = module("kill_points").KillPoints(yard, folder, random.Random(options.seed), truth)
     began = time.monotonic()
 
-    def tell(number: int) -> None:
-        if number % TELL_EVERY and number != kills:
-            return
+    def enough(number: int) -> bool:
         passed = time.monotonic() - began
-        print(f"  {number} kills, {len(points.codes)} jobs, {passed:.0f} s", flush=True)
-        strangers.imitate(list(points.codes)[-1], yard.data)
+        if number == 1 or number % TELL_EVERY == 0:
+            print(f"  {number} kills, {len(points.codes)} jobs, {passed:.0f} s", flush=True)
+        if points.codes and (number <= 3 or number % TELL_EVERY == 0):
+            strangers.imitate(list(points.codes)[-1], yard.data)
+        return bool(passed > options.minutes * 60)
 
     try:
-        points.strike(kills, tell)
+        points.strike(options.kills, enough)
         verdict = points.verdict()
         return points, verdict, strangers.harmed()
     finally:
@@ -68,7 +70,7 @@ def main() -> None:
     result = begin((__doc__ or "").splitlines()[0])
     print(f"  seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="runyard-kills-", ignore_cleanup_errors=True) as name:
-        points, verdict, harmed = measure(options.kills, options.seed, Path(name))
+        points, verdict, harmed = measure(options, Path(name))
     tell_all(result, points, verdict, harmed)
     for words in verdict.untrue[:5]:
         print(f"  broken: {words[:1500]}")
@@ -80,6 +82,7 @@ def tell_all(result: Measurement, points: Any, verdict: Any, harmed: int) -> Non
         result.add(f"kills during {stage}", count, "")
     for target, count in sorted(points.killed.items()):
         result.add(f"kills of {target}", count, "")
+    result.add("kills in all", sum(points.killed.values()), "")
     result.add("acknowledged jobs", verdict.jobs, "")
     result.add("of these lost", len(verdict.lost), "", "<= 0")
     result.add("attempts run twice", len(verdict.run_twice), "", "<= 0")

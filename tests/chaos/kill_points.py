@@ -39,16 +39,16 @@ class Verdict:
 class KillPoints(Storm):
     struck: Counter[str] = field(default_factory=Counter)  # per stage
 
-    def strike(self, kills: int, tell: Any = None) -> None:
-        """So many kills, spread over the stages; returns when every job has ended."""
+    def strike(self, kills: int, enough: Any = None) -> None:
+        """So many kills over all stages, or until `enough` says so; returns when all has ended."""
         threads = [threading.Thread(target=self._guarded, args=(duty,)) for duty in self._duties()]
         for thread in threads:
             thread.start()
         try:
             for number in range(kills):
                 self._strike_once(STAGES[number % len(STAGES)])
-                if tell is not None:
-                    tell(number + 1)
+                if enough is not None and enough(number + 1):
+                    break
         finally:
             self.calm.set()
             for thread in threads:

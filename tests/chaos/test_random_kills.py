@@ -4,6 +4,7 @@ import os
 import random
 
 import pytest
+from kill_points import STAGES, KillPoints
 from storm import Storm, Strangers
 
 from yards import RunningYard, Truth
@@ -51,6 +52,28 @@ def chosen_seed() -> int:
 def test_chaos_for_a_while(tmp_path, strangers):
     """R41, R42, R43, R56"""
     weather(tmp_path, strangers, 15, chosen_seed())
+
+
+def test_kills_in_every_stage_of_a_job(tmp_path, strangers):
+    """R41, R42, R43, R56; benchmarks/random_kills.py does it a thousand times."""
+    seed = chosen_seed()
+    yard = RunningYard(tmp_path / "yard", max_concurrent=8).start()
+    truth = Truth(tmp_path / "truth")
+    points = KillPoints(yard, tmp_path, random.Random(seed), truth)
+    try:
+        points.strike(2 * len(STAGES))
+        strangers.imitate(next(iter(points.codes)), yard.data)
+        verdict = points.verdict()
+        told = f"seed {seed}, killed {dict(points.killed)}: {verdict}"
+        assert verdict.jobs, told
+        assert verdict.lost + verdict.run_twice == [], told
+        assert not verdict.outlived, told
+        assert verdict.untrue == [], told
+        assert verdict.codes_kept == verdict.codes_expected, told
+        assert strangers.harmed() == 0
+    finally:
+        yard.stop()
+        truth.close()
 
 
 @pytest.mark.slow
