@@ -5,6 +5,7 @@ TYPE_CHECKING = False  # type checkers take it for true; importing typing costs 
 if TYPE_CHECKING:
     from runyard.embed.queue_manager import TrainingQueueManager
     from runyard.embed.training_monitor import TrainingMonitor
+    from runyard.embed.training_recovery import TrainingRecoveryService
     from runyard.sdk.client import Client
     from runyard.sdk.errors import (
         AlreadyEnded,
@@ -51,6 +52,7 @@ __all__ = [
     "StartRefused",
     "TrainingMonitor",
     "TrainingQueueManager",
+    "TrainingRecoveryService",
     "Unauthenticated",
     "Unavailable",
     "UnknownField",
@@ -66,6 +68,7 @@ _HOMES = {
     "Session": "runyard.sdk.session",
     "TrainingMonitor": "runyard.embed.training_monitor",
     "TrainingQueueManager": "runyard.embed.queue_manager",
+    "TrainingRecoveryService": "runyard.embed.training_recovery",
 }
 _MODULES = ("report",)  # public as they are
 

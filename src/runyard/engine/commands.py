@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from runyard.domain import errors, events, preparation, reasons, states
+from runyard.domain import errors, events, preparation, reasons, retrying, states
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job, Priority
 from runyard.domain.preparation import Preparation
@@ -148,7 +148,15 @@ class Commands:
             log = story.of(unit.name.rpartition(".")[0], unit.name)
             log.error("the stop request could not be passed on yet: {}", error)
 
-    def retry(self, ref: str, actor: Actor, *, fresh: bool = False, keep: Keep = _nothing) -> Job:
+    def retry(
+        self,
+        ref: str,
+        actor: Actor,
+        *,
+        fresh: bool = False,
+        keep: Keep = _nothing,
+        delay_s: float = 0.0,
+    ) -> Job:
         """`keep` is called in the same transaction, before the job moves."""
         now = self._parts.clock()
 
@@ -167,6 +175,9 @@ class Commands:
                     **dict(reason.params),
                 )
             keep(tx, job)
+            due = now + delay_s if delay_s > 0 else None
+            if ready and due is not None:
+                ready, reason = False, retrying.delay_reason(job.reason, due, job.attempt_number)
             again = job.attempt_number > 0
             if fresh and again:
                 starts.forget_plans(tx, job)
@@ -184,7 +195,7 @@ class Commands:
                     charged=0,
                     ready=ready,
                     hold=False,
-                    not_before=None,
+                    not_before=due,
                     queued_at=now,
                     scheduled_at=None,
                     started_at=None,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from runyard.domain import errors
 from runyard.domain.failures import diagnosis as diagnoses
 from runyard.domain.failures.diagnosis import Diagnosis
 from runyard.domain.job import Attempt, Job
+from runyard.domain.recovery import backoff
 from runyard.domain.recovery import plan as plans
 from runyard.domain.recovery.plan import Plan
+from runyard.domain.recovery.policy import Strategy
 from runyard.domain.states import AttemptStatus, JobStatus
 from runyard.engine import recovering, starts
 from runyard.engine.actor import Actor
@@ -52,8 +55,11 @@ class RecoveryDesk:
             made = self._planned(reader, job, attempt, diagnosis)
         return Analysis(job, attempt, diagnosis, made)
 
-    def attempt(self, ref: str, actor: Actor, *, dry_run: bool = False) -> Analysis:
-        """Start a failed job again by its plan, at once; Conflict where no plan helps."""
+    def attempt(
+        self, ref: str, actor: Actor, *, dry_run: bool = False, delays: Sequence[float] = ()
+    ) -> Analysis:
+        """Start a failed job again by its plan; Conflict where no plan helps. At once, or, where
+        nothing is known that helps, after the delay for its number of retries."""
         with self._parts.store.read() as reader:
             job = find(reader, ref)
         if dry_run and job.status is JobStatus.RETRYING:
@@ -73,12 +79,14 @@ class RecoveryDesk:
                     "params": dict(found.plan.reason.params),
                 },
             )
-        plan = replace(found.plan, delay_s=0.0, charged=False)
+        same = found.plan.strategy is Strategy.RETRY_SAME
+        wait = backoff.delay(delays, job.retry_count) if same else 0.0
+        plan = replace(found.plan, delay_s=wait, charged=False)
 
         def keep(tx: Transaction, now: Job) -> None:
             self._keep(tx, now, found, plan)
 
-        started = self._commands.retry(ref, actor, keep=keep)
+        started = self._commands.retry(ref, actor, keep=keep, delay_s=wait)
         return replace(found, job=started, plan=plan)
 
     def _keep(self, tx: Transaction, job: Job, found: Analysis, plan: Plan) -> None:

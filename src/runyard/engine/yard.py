@@ -20,8 +20,8 @@ from runyard.domain.states import AttemptStatus
 from runyard.engine import (
     evidence,
     explaining,
-    output_files,
     failure_story,
+    output_files,
     receipts,
     service_states,
     story,
@@ -30,14 +30,15 @@ from runyard.engine.actor import Actor
 from runyard.engine.alerting import AlertDesk
 from runyard.engine.commands import Commands, find, unit_of
 from runyard.engine.dataset_desk import DatasetDesk
+from runyard.engine.drilling import Drills
 from runyard.engine.evidence import EvidenceFile
 from runyard.engine.keys import Keys
 from runyard.engine.live_reads import LiveReads
 from runyard.engine.machines import GpuView, Machines
 from runyard.engine.notifying import NotificationDesk
 from runyard.engine.outbox import Outbox
-from runyard.engine.overview import JobNow, Overview, Overviews
 from runyard.engine.output_files import OutputFiles
+from runyard.engine.overview import JobNow, Overview, Overviews
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
 from runyard.engine.reconcile import Found
@@ -71,6 +72,7 @@ class Yard:
             self.runtime.prepare,
             self.runtime.leased,
         )
+        self.drills = Drills(parts, self._submitter, self.runtime.checkpointing, tag_of)
         self._overviews = Overviews(
             parts, self._views, self._machines, self.runtime.metric_history
         )
@@ -197,9 +199,11 @@ class Yard:
     def retry(self, ref: str, actor: Actor, *, fresh: bool = False) -> Job:
         return self._and_wake(self._commands.retry(ref, actor, fresh=fresh))
 
-    def recover(self, ref: str, actor: Actor, *, dry_run: bool = False) -> Analysis:
+    def recover(
+        self, ref: str, actor: Actor, *, dry_run: bool = False, delays: Sequence[float] = ()
+    ) -> Analysis:
         """Start a failed job again by its plan; `recovery.analyze` only tells it."""
-        found = self.recovery.attempt(ref, actor, dry_run=dry_run)
+        found = self.recovery.attempt(ref, actor, dry_run=dry_run, delays=delays)
         if not dry_run:
             self._and_wake(found.job)
         return found
