@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from runyard.api import metric_answers
@@ -9,6 +10,8 @@ from runyard.api.json_body import iso
 from runyard.domain import datasets
 from runyard.domain.checkpoints.record import CheckpointRecord
 from runyard.domain.datasets import Dataset
+from runyard.domain.peaks import Suggestion
+from runyard.engine.output_files import OutputFiles
 from runyard.prefetch import addresses
 
 
@@ -28,6 +31,18 @@ def checkpoint(found: CheckpointRecord) -> dict[str, Any]:
         "reported": found.reported,
         "checked_at": iso(found.checked_at),
     }
+
+
+def files(found: OutputFiles) -> dict[str, Any]:
+    listed = [
+        {"path": one.path, "size_bytes": one.size, "changed_at": iso(one.changed_at)}
+        for one in found.files
+    ]
+    return {"dir": found.dir, "files": listed, "truncated": found.truncated}
+
+
+def suggestion(found: Suggestion | None) -> dict[str, Any] | None:
+    return None if found is None else asdict(found)
 
 
 def dataset(found: Dataset) -> dict[str, Any]:

@@ -11,9 +11,11 @@ from urllib.parse import quote
 from runyard.sdk import errors
 from runyard.sdk.alert_rules import AlertRules
 from runyard.sdk.connection import Connection
+from runyard.sdk.drills import Drills
 from runyard.sdk.job import Job
 from runyard.sdk.machines import BASE, Machines, given, rows
 from runyard.sdk.notifications import Notifications
+from runyard.sdk.results import Results
 
 if TYPE_CHECKING:
     from runyard.sdk.follower import View
@@ -24,7 +26,7 @@ _LONG_POLL_S = 30.0
 _ANSWER_S = 10.0  # within this a server that is there answers
 
 
-class Client(Machines, AlertRules, Notifications):
+class Client(Machines, AlertRules, Notifications, Results, Drills):
     """Talks to one server over HTTP. Safe to share between threads.
 
     Without arguments it finds the server as the CLI does: RUNYARD_URL and RUNYARD_API_KEY, else

@@ -44,10 +44,3 @@ class FilesAnswer(BaseModel):
     dir: str
     files: list[FileAnswer]
     truncated: bool
-
-
-class SuggestionAnswer(BaseModel):
-    from_job: str
-    memory_gb: float | None
-    gpu_memory_mb: int | None
-    seconds: int | None
