@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from runyard.wire import datasets, notify_targets, requests, rules
+from runyard.wire import datasets, drills, notify_targets, requests, rules
 from runyard.wire.answers import Problem
 from runyard.wire.jobs import JobSubmission
 
@@ -23,6 +23,7 @@ _BODIES = (
     *rules.BODIES,
     *notify_targets.BODIES,
     *datasets.BODIES,
+    drills.DrillRequest,
 )
 _REFERENCE = "#/components/schemas/{model}"
 

@@ -15,6 +15,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("metrics", "a job's curves: loss, learning rate, ... (--watch: as they grow)"),
             ("wait", "wait for jobs to end; exits with the job's code"),
             ("explain", "why a job waits, or why it ended as it did"),
+            ("drill", "does it recover? a fault is done to a throwaway clone of a job"),
             ("cancel", "end jobs and prove that nothing is left (--now: no grace)"),
             ("retry", "run an ended job again"),
             ("hold", "keep a waiting job from starting"),

@@ -105,6 +105,15 @@ class JobTypeNotAvailable(BadRequest):
     text = "Jobs of type '{job_type}' are not available in this release."
 
 
+class DrillNotAvailable(BadRequest):
+    code = "drill_not_available"
+    status = 422
+    text = (
+        "The fault '{fault}' cannot be done from outside without touching the program itself; "
+        "kill9, oom, disk, hang and corrupt can."
+    )
+
+
 class DependencyCycle(BadRequest):
     code = "dependency_cycle"
     status = 422
@@ -164,6 +173,13 @@ class AlreadyEnded(Conflict):
 class NotEnded(Conflict):
     code = "not_ended"
     text = "Job {job} is still {status}. Cancel it first, or wait for its end."
+
+
+class DrillTooEarly(Conflict):
+    """params: job, waits_for (start, second checkpoint)."""
+
+    code = "drill_too_early"
+    text = "The drill of {job} waits for its {waits_for}."
 
 
 class NoLease(Conflict):

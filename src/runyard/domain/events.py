@@ -32,6 +32,7 @@ SERVICE_EXITED = "service_exited"
 SERVICE_UNHEALTHY = "service_unhealthy"  # it does not answer any more; nobody ends it for that
 SERVICE_HEALTHY = "service_healthy"  # it answers again
 PREPARATION_STARTED = "preparation_started"
+DRILL_FAULT = "drill_fault"  # params: fault, attempt, progress, and what was done to what
 PREPARATION_ENDED = "preparation_ended"
 ALERT_OPENED = "alert_opened"
 ALERT_ACKNOWLEDGED = "alert_acknowledged"

@@ -69,6 +69,10 @@ class JobTypeNotAvailable(BadRequest):
     code = "job_type_not_available"
 
 
+class DrillNotAvailable(BadRequest):
+    code = "drill_not_available"
+
+
 class DependencyCycle(BadRequest):
     code = "dependency_cycle"
 
@@ -127,6 +131,10 @@ class AlreadyEnded(Conflict):
 
 class NotEnded(Conflict):
     code = "not_ended"
+
+
+class DrillTooEarly(Conflict):
+    code = "drill_too_early"
 
 
 class NoLease(Conflict):

@@ -1,0 +1,153 @@
+"""Fire drills: a throwaway clone of a job, and a fault that is done to it while it runs.
+
+A fault is done to processes that are proven to belong to the clone's attempt, or to a checkpoint
+that the clone itself has saved, and to nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from runyard.domain import errors, events, states
+from runyard.domain.checkpoints.record import CheckpointRecord, CheckpointVerdict
+from runyard.domain.events import Event
+from runyard.domain.job import Attempt, Job, JobSpec, Submission, Wanted
+from runyard.domain.states import AttemptStatus, JobStatus
+from runyard.engine import drill_faults, story
+from runyard.engine.actor import Actor
+from runyard.engine.checkpointing import Checkpointing
+from runyard.engine.commands import find
+from runyard.engine.parts import Parts
+from runyard.engine.submitting import Submitter
+
+FAULTS = ("kill9", "oom", "disk", "hang", "corrupt")
+LABEL = "drill"
+OF_LABEL = "drill_of"
+_LONGEST_NAME = 200
+_RETRIES = 3
+_RETRY_DELAYS = (1.0,)
+_LOOK_S = 4.0  # for hashing checkpoints
+
+
+class Drills:
+    def __init__(
+        self,
+        parts: Parts,
+        submitter: Submitter,
+        checkpointing: Checkpointing,
+        tag_of: Callable[[int], int | None],
+    ) -> None:
+        self._parts = parts
+        self._submitter = submitter
+        self._checkpointing = checkpointing
+        self._tag_of = tag_of
+
+    def start(self, ref: str, fault: str, actor: Actor) -> Job:
+        """Submit the clone; the fault is done later, by `strike`."""
+        if fault not in FAULTS:
+            raise errors.DrillNotAvailable(fault=fault)
+        with self._parts.store.read() as reader:
+            job = find(reader, ref)
+        actor.must_own(job)
+        [clone] = self._submitter.submit([_clone_of(job, fault)], actor, None)
+        story.of(clone.ref).info("drill {} of {}, asked by {}", fault, job.ref, actor.name)
+        return clone
+
+    def strike(self, ref: str, actor: Actor) -> dict[str, Any]:
+        """Do the fault to the running clone. Conflict while it is too early, or not a clone."""
+        with self._parts.store.read() as reader:
+            job = find(reader, ref)
+            attempt = reader.attempt(job.attempt_id()) if job.attempt_number else None
+        actor.must_own(job)
+        fault = job.spec.labels.get(LABEL, "")
+        if fault not in FAULTS or OF_LABEL not in job.spec.labels:
+            raise errors.Conflict(f"Job {job.ref} is no drill.", job=job.ref)
+        if job.status in states.ENDED:
+            raise errors.AlreadyEnded(job=job.ref, status=job.status.value)
+        if not self._is_up(job, attempt):
+            raise errors.DrillTooEarly(job=job.ref, waits_for="start")
+        assert attempt is not None
+        done = self._do(fault, job, attempt)
+        at = self._parts.clock()
+        told = {"fault": fault, "attempt": attempt.number, "progress": job.progress, **done}
+        event = Event(events.DRILL_FAULT, at, actor.name, attempt.attempt_id, told)
+        self._parts.store.write(lambda tx: tx.append_event(job.id, event), durable=False)
+        story.of(job.ref, attempt.attempt_id).warning("drill: {} done to it: {}", fault, done)
+        return {"job_id": job.ref, "at": at, **told}
+
+    def _is_up(self, job: Job, attempt: Attempt | None) -> bool:
+        return (
+            job.status is JobStatus.RUNNING
+            and attempt is not None
+            and attempt.status is AttemptStatus.RUNNING
+            and attempt.node_id == self._parts.node_id
+        )
+
+    def _do(self, fault: str, job: Job, attempt: Attempt) -> dict[str, Any]:
+        folder = self._parts.settings.data_dir / "attempts" / attempt.attempt_id
+
+        def belongs(pid: int) -> bool:
+            return self._tag_of(pid) == attempt.tag
+
+        if fault == "hang":
+            return {"processes": drill_faults.freeze(belongs)}
+        if fault == "oom":
+            return {"processes": drill_faults.take_memory(belongs)}
+        if fault == "disk":
+            log = self._parts.executors[attempt.executor].log_path(attempt.attempt_id)
+            return {"processes": drill_faults.take_disk(belongs, log)}
+        done: dict[str, Any] = {}
+        if fault == "corrupt":
+            newest = self._newest_good(job, attempt)
+            done = {"path": drill_faults.truncate(newest.path), "step": newest.step}
+        if not drill_faults.kill_main(str(folder)):
+            raise errors.DrillTooEarly(job=job.ref, waits_for="start")
+        return done
+
+    def _newest_good(self, job: Job, attempt: Attempt) -> CheckpointRecord:
+        """Of the clone itself, and not the only one: there must be something to go back to."""
+        self._checkpointing.look(job, settle_s=0.0, seconds=_LOOK_S)
+        with self._parts.store.read() as reader:
+            good = [
+                one
+                for one in reader.checkpoints(job.id)
+                if one.verdict is CheckpointVerdict.GOOD and one.attempt == attempt.number
+            ]
+        if len(good) < 2:
+            raise errors.DrillTooEarly(job=job.ref, waits_for="second checkpoint")
+        return max(good, key=lambda one: one.saved_at)
+
+
+def _clone_of(job: Job, fault: str) -> Submission:
+    """The same program with places of its own; it tells nobody, and tries again soon."""
+    spec, request = job.spec, job.spec.request
+    return Submission(
+        spec=replace(
+            spec,
+            name=f"drill {fault}: {spec.name}"[:_LONGEST_NAME],
+            labels={**spec.labels, LABEL: fault, OF_LABEL: job.ref},
+            output_path=None,
+            checkpoint=_own_checkpoints(spec),
+            retry_delays=_RETRY_DELAYS,
+            notify=(),
+            lease=None,
+            array=None,
+        ),
+        wanted=Wanted(
+            cpu_cores=request.cpu_milli / 1000,
+            memory_gb=request.memory_mb / 1024 if spec.memory_asked else None,
+            gpu_count=request.gpu_milli / 1000,
+            gpu_type=request.gpu_type,
+            port_count=request.port_count,
+        ),
+        priority=job.priority,
+        max_retries=_RETRIES,
+        grace_s=spec.grace_s,
+    )
+
+
+def _own_checkpoints(spec: JobSpec) -> Any:
+    """Never in the folder of the job itself, which would then resume from the drill's."""
+    return None if spec.checkpoint is None else replace(spec.checkpoint, dir=None)

@@ -1,0 +1,130 @@
+"""Fire drills with real servers, real processes and real faults."""
+
+import json
+import sys
+
+import pytest
+
+from yards import until
+
+# Saves a checkpoint every step in the format of torch.save, goes on from the one it is given.
+TRAINING = """
+import os, re, sys, time, zipfile
+steps = int(sys.argv[1])
+start = 0
+if given := os.environ.get("RUNYARD_RESUME_FROM"):
+    start = int(re.search(r"step_(\\d+)", given)[1])
+    zipfile.ZipFile(given).testzip()
+    print("resumed at", start, flush=True)
+folder = os.environ["RUNYARD_CHECKPOINT_DIR"]
+kept = []
+for step in range(start + 1, steps + 1):
+    time.sleep(0.2)
+    {work}
+    path = f"{folder}/step_{step}.pt"
+    with zipfile.ZipFile(path + ".part", "w") as file:
+        file.writestr("m/data.pkl", b"x" * 20)
+        file.writestr("m/data/0", os.urandom({size}))
+    os.replace(path + ".part", path)
+    print(f"step {step}/{steps} loss: {1 / step}", flush=True)
+"""
+
+
+def submitted(yard, *, steps, work="pass", size=20_000):
+    """A job to drill, cancelled itself: it is only what the clones are made of."""
+    code = TRAINING.replace("{work}", work).replace("{size}", str(size))
+    ref = yard.submit([sys.executable, "-c", code, str(steps)], hold=True, grace_s=1)
+    yard.cancel(ref)
+    return ref
+
+
+def drill(yard, fault, ref, *flags):
+    done = yard.cli("drill", fault, ref, "--json", *flags, timeout=110)
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.fixture
+def quick_yard(make_yard):
+    return make_yard(env={"RUNYARD_STALL_MIN_S": "3", "RUNYARD_MONITORING_INTERVAL": "1"}).start()
+
+
+def test_kill9_of_a_job_that_resumes_passes(yard):
+    ref = submitted(yard, steps=40)
+    code, told = drill(yard, "kill9", ref, "--after", "3s")
+    assert (code, told["verdict"]) == (0, "pass"), told
+    assert told["recovery_s"] > 0
+    clone = yard.job(told["job_id"])
+    assert clone["labels"] == {"drill": "kill9", "drill_of": ref}
+    assert yard.status(ref) == "cancelled"
+    first = yard.attempts(told["job_id"])[0]
+    assert first["signal"] == 9
+    events = yard.ask(f"/jobs/{told['job_id']}/events")
+    assert "drill_fault" in [one["code"] for one in events]
+
+
+def test_a_job_that_cannot_recover_fails(yard, tmp_path):
+    """What it needs is gone after its first start."""
+    code = (
+        "import os, sys, time\n"
+        "path = sys.argv[1]\n"
+        "if os.path.exists(path): sys.exit('ModuleNotFoundError: No module named x')\n"
+        "open(path, 'w'); time.sleep(600)\n"
+    )
+    ref = yard.submit([sys.executable, "-c", code, str(tmp_path / "once")], hold=True)
+    yard.cancel(ref)
+    status, told = drill(yard, "kill9", ref, "--after", "1s")
+    assert (status, told["verdict"]) == (1, "fail"), told
+    assert told["code"] == "drill_not_recovered"
+
+
+def test_a_corrupt_checkpoint_is_passed_over(yard):
+    ref = submitted(yard, steps=60)
+    code, told = drill(yard, "corrupt", ref, "--after", "1s")
+    assert (code, told["verdict"]) == (0, "pass"), told
+    events = yard.ask(f"/jobs/{told['job_id']}/events")
+    [fault] = [one for one in events if one["code"] == "drill_fault"]
+    [chosen] = [one for one in events if one["code"] == "checkpoint_chosen"]
+    assert fault["params"]["path"] != chosen["params"]["path"]
+
+
+def test_memory_that_is_taken_away_is_felt(yard):
+    """The program asks for more and more; with the fault it gets a MemoryError."""
+    ref = submitted(yard, steps=60, work="kept.append(bytearray(8 << 20))")
+    code, told = drill(yard, "oom", ref, "--after", "2s")
+    assert (code, told["verdict"]) == (0, "pass"), told
+    log = yard.logs(told["job_id"], attempt=1)
+    assert "MemoryError" in log[-1]
+
+
+def test_a_disk_that_takes_no_more_is_felt(yard):
+    ref = submitted(yard, steps=20, size=3_000_000)
+    code, told = drill(yard, "disk", ref, "--after", "1s", "--timeout", "80s")
+    log = yard.logs(told["job_id"], attempt=1)
+    assert "File too large" in log[-1], (told, log[-3:])
+    assert code in (0, 1)
+
+
+def test_a_hang_is_noticed(quick_yard):
+    ref = submitted(quick_yard, steps=4000)
+    code, told = drill(quick_yard, "hang", ref, "--after", "6s", "--timeout", "100s")
+    assert (code, told["code"]) == (0, "drill_noticed"), told
+    until(lambda: quick_yard.status(told["job_id"]) == "cancelled")
+
+
+def test_what_cannot_be_done_is_said(yard):
+    ref = submitted(yard, steps=1)
+    for fault in ("nan", "server"):
+        done = yard.cli("drill", fault, ref)
+        assert done.returncode != 0
+        assert fault in done.stderr
+    answer = yard.api("POST", f"/jobs/{ref}/drill", {"fault": "nan"})
+    assert (answer.status, answer.body["code"]) == (422, "drill_not_available")
+
+
+def test_only_clones_are_struck(yard):
+    ref = yard.submit(["sleep", "600"], grace_s=1, labels={"drill": "kill9"})
+    yard.wait(ref, "running")
+    answer = yard.api("POST", f"/jobs/{ref}/drill/fault")
+    assert (answer.status, answer.body["code"]) == (409, "conflict")
+    assert yard.status(ref) == "running"
+    yard.cancel(ref)
