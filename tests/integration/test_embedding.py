@@ -39,13 +39,13 @@ def submit(manager, command, **fields):
     return manager.submit_training_job(command=command, **{**SMALL, **fields})
 
 
-@pytest.mark.parametrize("place", [0, 1], ids=["manager", "monitor"])
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["manager", "monitor", "recovery"])
 def test_as_documented_in_the_page(tmp_path, place):
     """R23: the examples of docs/embedding.md, run as they are written."""
     page = (DOCS / "embedding.md").read_text()
     examples = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     example, said = examples[place], re.findall(r"It prints (.*)\.", page)[place]
-    assert len(examples) == 2
+    assert len(examples) == 3
     expected = re.findall(r"`([^`]+)`", said)
     done = subprocess.run(
         [sys.executable, "-c", example],

@@ -18,6 +18,7 @@ from runyard.domain.recovery.plan import Plan
 from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
 from runyard.engine import (
     alerting,
+    cache_clearing,
     cancel_reasons,
     diagnosing,
     prefetch_plan,
@@ -90,6 +91,8 @@ class Ender:
         placed, recorded = self._parts.store.write(work, exclusive=self._parts.store.shared)
         for done in recorded:
             _count(self._parts.tallies, done)
+            if done.plan is not None and done.plan.clear:
+                cache_clearing.clear(self._parts, done.job, done.plan.clear)
             if done.to in states.ENDED:
                 prefetch_plan.drop_links(self._parts.settings, done.job)
         # The scheduling loop must know when a delay is over; other servers what is free.

@@ -14,7 +14,7 @@ from runyard.domain.recovery import plan as plans
 from runyard.domain.recovery.plan import Plan
 from runyard.domain.recovery.policy import Strategy
 from runyard.domain.states import AttemptStatus, JobStatus
-from runyard.engine import recovering, starts
+from runyard.engine import cache_clearing, recovering, starts
 from runyard.engine.actor import Actor
 from runyard.engine.commands import Commands, find
 from runyard.engine.diagnosing import Diagnoser
@@ -86,6 +86,7 @@ class RecoveryDesk:
         def keep(tx: Transaction, now: Job) -> None:
             self._keep(tx, now, found, plan)
 
+        cache_clearing.clear(self._parts, job, plan.clear)
         started = self._commands.retry(ref, actor, keep=keep, delay_s=wait)
         return replace(found, job=started, plan=plan)
 
