@@ -10,7 +10,7 @@ import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from runyard.api import asking
+from runyard.api import asking, repair_answers
 from runyard.api.json_body import iso, loads
 from runyard.domain import errors, reasons
 from runyard.domain.job import Job, Submission
@@ -25,14 +25,14 @@ async def one(request: Request) -> dict[str, Any]:
     body = loads(await request.body())
     asked = read_job(body)
     jobs = await _kept(request, [asked.to_submission()], body)
-    return _accepted(jobs[0], asked)
+    return _accepted(request, jobs[0], asked)
 
 
 async def many(request: Request) -> list[dict[str, Any]]:
     data = await request.body()
     body, asked, submissions = await run_in_threadpool(_read_many, data)
     jobs = await _kept(request, submissions, body)
-    return [_accepted(job, one) for job, one in zip(jobs, asked, strict=True)]
+    return [_accepted(request, job, one) for job, one in zip(jobs, asked, strict=True)]
 
 
 def _read_many(data: bytes) -> tuple[Any, list[JobSubmission], list[Submission]]:
@@ -72,7 +72,7 @@ def _idempotency(request: Request, body: Any) -> Idempotency | None:
     return Idempotency(key, hashlib.sha256(data).hexdigest())
 
 
-def _accepted(job: Job, asked: JobSubmission) -> dict[str, Any]:
+def _accepted(request: Request, job: Job, asked: JobSubmission) -> dict[str, Any]:
     warnings = asked.warnings()
     if job.reason is not None and job.reason.code == reasons.NEVER_FITS:
         warnings.append({"code": job.reason.code, "params": job.reason.params})
@@ -82,4 +82,5 @@ def _accepted(job: Job, asked: JobSubmission) -> dict[str, Any]:
         "status": job.status.value,
         "submitted_at": iso(job.submitted_at),
         "warnings": warnings,
+        "suggestion": repair_answers.suggestion(asking.yard(request).suggestion(job)),
     }

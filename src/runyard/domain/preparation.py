@@ -77,7 +77,9 @@ def is_checked(spec: JobSpec, *, by_default: bool, gpus_fit: bool) -> bool:
         return False  # nothing of this machine tells what is inside
     if spec.preflight is not None:
         return spec.preflight
-    return by_default and (bool(spec.request.gpu_milli and gpus_fit) or bool(spec.prefetch or spec.dataset_ids))
+    return by_default and (
+        bool(spec.request.gpu_milli and gpus_fit) or bool(spec.prefetch or spec.dataset_ids)
+    )
 
 
 def stages(spec: JobSpec) -> tuple[Stage, ...]:
