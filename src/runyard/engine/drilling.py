@@ -52,7 +52,7 @@ class Drills:
             job = find(reader, ref)
         actor.must_own(job)
         [clone] = self._submitter.submit([_clone_of(job, fault)], actor, None)
-        story.of(clone.ref).info("drill {} of {}, asked by {}", fault, job.ref, actor.name)
+        story.of(clone.ref).info("drill asked by {}: {} of {}", actor.name, fault, job.ref)
         return clone
 
     def strike(self, ref: str, actor: Actor) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Drills:
         told = {"fault": fault, "attempt": attempt.number, "progress": job.progress, **done}
         event = Event(events.DRILL_FAULT, at, actor.name, attempt.attempt_id, told)
         self._parts.store.write(lambda tx: tx.append_event(job.id, event), durable=False)
-        story.of(job.ref, attempt.attempt_id).warning("drill: {} done to it: {}", fault, done)
+        story.of(job.ref, attempt.attempt_id).warning("drill fault done: {} {}", fault, done)
         return {"job_id": job.ref, "at": at, **told}
 
     def _is_up(self, job: Job, attempt: Attempt | None) -> bool:

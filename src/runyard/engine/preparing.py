@@ -135,7 +135,7 @@ class Preparer:
                 self.ended([(begun.preparation_id, end)])
             return
         if begun.stage is Stage.PREFLIGHT:
-            log.info("preflight started")
+            log.info("preparation started: preflight")
         else:
             log.info(
                 "preparation started: {} to fetch", len(job.spec.prefetch) + len(job.spec.datasets)
@@ -199,13 +199,15 @@ class Preparer:
 
     def _tell(self, done: _Recorded) -> None:
         log = story.of(done.job.ref, done.of.preparation_id)
-        stage = "preflight" if done.of.stage is Stage.PREFLIGHT else "download"
         if done.to is JobStatus.CANCELLED:
-            log.info("job cancelled during its {}: nothing of it runs any more", stage)
+            if done.of.stage is Stage.PREFLIGHT:
+                log.info("job cancelled during its preflight: nothing of it runs any more")
+            else:
+                log.info("job cancelled during its download: nothing of it runs any more")
         elif done.to is JobStatus.FAILED:
-            log.error("{} failed: the job cannot run", stage)
+            log.error("preparation failed: the job cannot run ({})", done.of.stage.value)
         else:
-            log.info("{} ended", stage)
+            log.info("preparation ended: {}", done.of.stage.value)
         readiness.tell_cancelled(done.cancelled, done.job.ref)
 
     # restarts and shutdown
