@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -193,11 +194,9 @@ class Yard:
         limit = time.monotonic() + 20
         while (left := descendants(os.getpid())) and time.monotonic() < limit:
             for pid in left:
-                try:
-                    os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(OSError):
+                    kill_descendant(pid)
                     os.waitpid(pid, os.WNOHANG)
-                except (ProcessLookupError, ChildProcessError):
-                    continue
             time.sleep(0.02)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -245,6 +244,19 @@ def descendants(root: int) -> list[int]:
         found += (mine := children.get(todo.pop(), []))
         todo += mine
     return found
+
+
+def kill_descendant(pid: int) -> None:
+    """kill -9, unless the number belongs to another by now: then its parents are not ours."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        above = pid
+        while above > 1 and above != os.getpid():
+            above = int(Path(f"/proc/{above}/stat").read_text().rpartition(")")[2].split()[1])
+        if above == os.getpid():
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    finally:
+        os.close(pidfd)
 
 
 def is_job_process(pid: int) -> bool:

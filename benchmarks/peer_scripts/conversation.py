@@ -130,27 +130,37 @@ def end_descendants() -> None:
     """All that we started: orphans are adopted by us, so whatever lives is below us."""
     limit = time.monotonic() + 20
     while (left := _descendants()) and time.monotonic() < limit:
-        for pid in left:
+        for pid, started in left.items():
             try:
-                os.kill(pid, signal.SIGKILL)
+                pidfd = os.pidfd_open(pid)
+                if _parent_and_start(pid)[1] == started:  # the number is still its own
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                os.close(pidfd)
                 os.waitpid(pid, os.WNOHANG)
-            except (ProcessLookupError, ChildProcessError):
+            except OSError:
                 continue
         time.sleep(0.05)
 
 
-def _descendants() -> list[int]:
-    children: dict[int, list[int]] = {}
+def _descendants() -> dict[int, str]:
+    """pid -> when it started, in ticks."""
+    children: dict[int, dict[int, str]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                parent, started = _parent_and_start(int(entry.name))
             except OSError:
                 continue
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found, todo = [], [os.getpid()]
+            children.setdefault(parent, {})[int(entry.name)] = started
+    found: dict[int, str] = {}
+    todo = [os.getpid()]
     while todo:
-        below = children.get(todo.pop(), [])
-        found += below
+        below = children.get(todo.pop(), {})
+        found |= below
         todo += below
     return found
+
+
+def _parent_and_start(pid: int) -> tuple[int, str]:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[1]), fields[19]
