@@ -15,6 +15,7 @@ COMPOSITION = {
     "runyard.server",
     "runyard.embed.queue_manager",
     "runyard.embed.training_monitor",
+    "runyard.embed.training_recovery",
 }
 PORTS = ("stores", "executors", "probes")
 # Parts of an adapter folder that are no adapter: the port, and readers of its files.
@@ -29,6 +30,7 @@ SHARED = {
     "runyard.executors.base",
     "runyard.probes.base",
     "runyard.probes.readings",
+    "runyard.executors.log_ends",
     "runyard.executors.log_file",
     "runyard.executors.log_search",
     "runyard.executors.log_spans",
