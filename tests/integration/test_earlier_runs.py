@@ -1,0 +1,46 @@
+"""What a job used is suggested when it is submitted again; what it wrote is listed (R39)."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from yards import until
+
+PROGRAM = "import sys, time; block = bytearray(80_000_000); time.sleep(float(sys.argv[1]))"
+
+
+@pytest.fixture
+def yard(make_yard):
+    return make_yard(env={"RUNYARD_MONITORING_INTERVAL": "0.2"}).start()
+
+
+def test_the_same_job_again_is_told_what_it_used(yard):
+    body = {"command": [sys.executable, "-c", PROGRAM, "3"], "name": "same", "gpu_count": 0}
+    first = yard.api("POST", "/jobs", body).body
+    assert first["suggestion"] is None
+    yard.wait(first["job_id"], "completed", seconds=60)
+
+    def suggested():
+        return yard.api("POST", "/jobs", {**body, "hold": True}).body["suggestion"]
+
+    found = until(suggested, 30, "no suggestion", every=0.2)
+    assert found["from_job"] == first["job_id"]
+    assert 0.1 <= found["memory_gb"] < 4
+    assert found["gpu_memory_mb"] is None
+    assert 3 <= found["seconds"] < 60
+    other = {**body, "name": "other", "hold": True}
+    assert yard.api("POST", "/jobs", other).body["suggestion"] is None
+
+
+def test_output_is_kept_and_listed(yard, tmp_path):
+    command = 'mkdir "$RUNYARD_OUTPUT_DIR/a"; printf hello > "$RUNYARD_OUTPUT_DIR/a/b.txt"'
+    command += '; ln -s /etc/passwd "$RUNYARD_OUTPUT_DIR/link"'
+    out = tmp_path / "out"
+    ref = yard.submit(command, output_path=str(out))
+    yard.wait(ref, "completed", seconds=60)
+    found = yard.api("GET", f"/jobs/{ref}/files").body
+    assert (found["dir"], found["truncated"]) == (str(out), False)
+    assert [(one["path"], one["size_bytes"]) for one in found["files"]] == [("a/b.txt", 5)]
+    assert yard.api("GET", "/jobs/99999/files").status == 404
