@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from runyard.cli import formatting, receipts, tables, wording
+from runyard.cli import formatting, receipts, suggestions, tables, wording
 from runyard.sdk import errors, services
 from runyard.sdk.follower import View
 from runyard.sdk.job import Job
@@ -27,6 +27,8 @@ class LiveView(View):
         self.say(wording.say("submitted", job=job.id))
         for warning in job.data.get("warnings") or ():
             self.say(f"runyard: {wording.warning(warning)}")
+        if text := suggestions.told(job.data.get("suggestion")):
+            self.say(f"runyard: {text}")
 
     def waiting(self, job: Job) -> None:
         text = waiting_line(job.data)

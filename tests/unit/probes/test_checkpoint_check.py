@@ -132,6 +132,14 @@ def test_a_huggingface_folder_that_lacks_something_is_bad(tmp_path, spoil, code)
     assert verdict(path) == ("bad", code)
 
 
+def test_an_index_stands_for_its_shards(tmp_path):
+    made.huggingface_folder(tmp_path, 5, sharded=True)
+    index = tmp_path / "model.safetensors.index.json"
+    assert verdict(index) == ("good", None)
+    made.truncate(tmp_path / "model-00002-of-00002.safetensors")
+    assert verdict(index) == ("bad", "truncated")
+
+
 def test_a_huggingface_folder_without_weights_is_bad(tmp_path):
     path = made.huggingface_folder(tmp_path / "checkpoint-5", 5)
     (path / "model.safetensors").unlink()

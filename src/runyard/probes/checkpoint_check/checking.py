@@ -76,7 +76,9 @@ def _inside(path: str, finding: Finding, clock: manifests.Clock) -> None:
 def _by_format(path: str, family: str) -> int | None:
     if os.path.isdir(path):
         return folders.check(path, family)
-    if os.path.exists(path):
+    if folders.is_index(path):
+        folders.check_index(path)
+    elif os.path.exists(path):
         single_files.check(path)
     else:
         folder = os.path.dirname(path)

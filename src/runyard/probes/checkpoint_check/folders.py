@@ -126,18 +126,29 @@ def _distributed_torch(path: str, names: list[str]) -> None:
 def _indexes(path: str, names: list[str]) -> None:
     """The parts that an index names must be there, with the tensors it says they hold."""
     for name in names:
-        if not name.endswith(_INDEX_END):
-            continue
-        index = single_files.read_json(os.path.join(path, name))
-        weights = index.get("weight_map") if isinstance(index, dict) else None
-        if not isinstance(weights, dict) or not weights:
-            raise Flaw("damaged", file=name)
-        for part, tensors in _by_part(weights, name).items():
-            file = os.path.join(path, part)
-            if not os.path.isfile(file):
-                raise Flaw("missing_file", file=part)
-            if part.endswith(".safetensors") and not tensors <= single_files.tensors_of(file):
+        if is_index(name):
+            check_index(os.path.join(path, name))
+
+
+def is_index(path: str) -> bool:
+    return path.endswith(_INDEX_END)
+
+
+def check_index(place: str) -> None:
+    path, name = os.path.split(place)
+    index = single_files.read_json(place)
+    weights = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(weights, dict) or not weights:
+        raise Flaw("damaged", file=name)
+    for part, tensors in _by_part(weights, name).items():
+        file = os.path.join(path, part)
+        if not os.path.isfile(file):
+            raise Flaw("missing_file", file=part)
+        if part.endswith(".safetensors"):
+            if not tensors <= single_files.tensors_of(file):
                 raise Flaw("missing_tensors", file=part)
+        else:
+            _one(file)
 
 
 def _by_part(weights: dict[str, Any], name: str) -> dict[str, set[str]]:
