@@ -120,9 +120,7 @@ def test_a_client_that_sleeps_catches_up(make_yard):
             for event in message.get("events", ())
             if event.get("type") == "text"
         ]
-        assert all(
-            a["next_offset"] == b["offset"] for a, b in itertools.pairwise(pieces)
-        )
+        assert all(a["next_offset"] == b["offset"] for a, b in itertools.pairwise(pieces))
 
 
 @pytest.mark.timeout(200)
