@@ -62,6 +62,8 @@ class Ender:
         self._wake = wake
         self._diagnoser = Diagnoser(parts)
         self._recovery = Recovery(parts)
+        # Brings up to date what a plan for this failure will count on.
+        self.before_plan: Callable[[str, Diagnosis], None] = lambda _name, _diagnosis: None
         # Told of a job that completed after a plan had changed something.
         self.repaired: Callable[[Transaction, Job], None] = lambda _tx, _job: None
 
@@ -79,6 +81,8 @@ class Ender:
         now = self._parts.clock()
         self._parts.machine.refresh_gpus()
         known = self._diagnoser.of_ends(ends)
+        for name, diagnosis in known.items():
+            self.before_plan(name, diagnosis)
 
         def work(tx: Transaction) -> tuple[list[Placed], list[Recorded]]:
             recorded = [

@@ -40,6 +40,11 @@ _STARTS = frozenset({ending.EXEC_FAILED, ending.START_FAILED})
 _DECIDED = frozenset({Category.SERVER_RESTART, Category.STALL, Category.RULE})
 
 
+def counts_on_checkpoints(diagnosis: Diagnosis) -> bool:
+    """Whether the plan depends on which checkpoints are good."""
+    return diagnosis.category in _OF_CHECKPOINTS
+
+
 @dataclass(frozen=True, slots=True)
 class Decided:
     plan: Plan
@@ -98,7 +103,7 @@ class Recovery:
     ) -> Circumstances:
         """What can be counted on; looked up only where the category makes use of it."""
         good, resumed = None, False
-        if diagnosis.category in _OF_CHECKPOINTS:
+        if counts_on_checkpoints(diagnosis):
             good = tuple(
                 one.step
                 for one in reader.checkpoints(attempt.job_id)

@@ -10,10 +10,11 @@ from runyard.domain import events
 from runyard.domain.checkpoints import resuming
 from runyard.domain.checkpoints.record import CheckpointRecord
 from runyard.domain.events import Event
+from runyard.domain.failures.diagnosis import Diagnosis
 from runyard.domain.job import Attempt, Job
 from runyard.domain.recovery.step import Resume, ResumeRule
 from runyard.domain.states import AttemptEnd
-from runyard.engine import checkpoint_listing, job_dirs, read_marks, story
+from runyard.engine import checkpoint_listing, job_dirs, read_marks, recovering, story
 from runyard.engine.checkpointing import Checkpointing
 from runyard.engine.parts import Parts
 from runyard.stores.base import Reader
@@ -57,6 +58,21 @@ class Resuming:
             return True
         with self._parts.store.read() as reader:
             return bool(reader.checkpoints(job.id)) or self._unread(reader, job, attempt)
+
+    def before_plan(self, attempt_id: str, diagnosis: Diagnosis) -> None:
+        """A plan that goes back to a checkpoint must know which are good, those saved in the last
+        seconds too. Never raises: an end is recorded whatever becomes of this."""
+        if not recovering.counts_on_checkpoints(diagnosis):
+            return
+        try:
+            with self._parts.store.read() as reader:
+                attempt = reader.attempt(attempt_id)
+                job = reader.job(attempt.job_id) if attempt is not None else None
+            if job is not None:
+                self._checkpointing.look(job, settle_s=0.0, seconds=_LOOK_S)
+        except Exception as error:
+            log = story.of(attempt_id.rpartition(".")[0], attempt_id)
+            log.opt(exception=error).error("its checkpoints could not be looked at")
 
     def path(self, job: Job, attempt: Attempt) -> str | None:
         """The checkpoint this attempt is given, after a check of what the one before left. Takes

@@ -80,6 +80,7 @@ class Runtime:
         self.checkpointing = Checkpointing(parts)
         self.log_reading.on_checkpoint(self.checkpointing.reported)
         self.launcher.resuming = Resuming(parts, self.checkpointing)
+        self.ender.before_plan = self.launcher.resuming.before_plan
         self.peak_keeping = PeakKeeping(parts)
         self.collecting = Collecting(parts)
         self.watching = Watching(parts, commands, self.wake)

@@ -12,7 +12,7 @@ from typing import Any
 from runyard.probes.base import CheckedCheckpoint
 
 _PROGRAM = Path(__file__).resolve().parent / "checkpoint_check" / "__main__.py"
-_START_S = 30.0  # on a machine that is busy
+_START_S = 15.0  # on a machine that is busy
 
 
 class CheckpointProgram:
