@@ -33,7 +33,7 @@ from runyard.executors.log_ends import LogEnds
 from runyard.executors.log_tail import lines_between
 
 _LOSSES = ("loss", "train/loss", "train_loss")
-_METRIC_LINES = 300  # of the log, read for what came last
+_METRIC_LINES = 150  # of the log, read for what came last
 _METRIC_BYTES = 64 * 1024  # of the metrics file
 
 

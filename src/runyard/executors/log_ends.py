@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from runyard.executors.log_file import LogFile
 from runyard.executors.log_spans import extents
 
-TAIL_BYTES = 192 * 1024
-MOST_TAIL_LINES = 1500
+TAIL_BYTES = 96 * 1024
+MOST_TAIL_LINES = 400
 HEAD_BYTES = 64 * 1024
-BEFORE_TAIL_BYTES = 4 * 1024 * 1024  # searched for the first lines that speak of errors
-MOST_ERROR_LINES = 200
+BEFORE_TAIL_BYTES = 1024 * 1024  # searched for the first lines that speak of errors
+MOST_ERROR_LINES = 120
 _AFTER = 3  # lines of a message that follow the one that was found
 _LONGEST = 8 * 1024
 _SPEAKS_OF_ERRORS = re.compile(
