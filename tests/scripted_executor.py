@@ -32,6 +32,7 @@ class ScriptedExecutor:
         self.touched: dict[str, float] = {}
         self.usages: dict[str, Usage] = {}
         self.service_states: dict[str, list[dict[str, Any]]] = {}
+        self.traceless: dict[str, Swept] = {}  # what a search for lost ones finds
         self._lock = threading.Lock()
         self._sightings: dict[str, Sighting] = {}
         self._hear: Callable[[News], None] | None = None
@@ -94,6 +95,9 @@ class ScriptedExecutor:
             self.sweeps += attempt_ids
             seen = {one: self._sightings.get(one, Sighting(Sight.ABSENT)) for one in attempt_ids}
         return {one: Swept(len(found.stuck), found.stuck) for one, found in seen.items()}
+
+    def sweep_traceless(self, attempts: Mapping[str, tuple[int, float]]) -> dict[str, Swept]:
+        return {one: self.traceless.get(one, Swept()) for one in attempts}
 
     def usage(self, attempt_ids: Sequence[str]) -> dict[str, Usage]:
         return {one: self.usages[one] for one in attempt_ids if one in self.usages}

@@ -161,7 +161,7 @@ def _stacks(attempt_id: str, run_dir: Path) -> list[Dump]:
         return []
     if record.spec is None or record.first_process is None:
         return []
-    claims = belonging.Claims({attempt_id: belonging.Claim(attempt_id, record)})
+    claims = belonging.Claims({attempt_id: belonging.recorded(attempt_id, record)})
     living = sorted(claims.living())
     deadline = time.monotonic() + TIME_S
     return stack_dump.dump_all(

@@ -21,7 +21,7 @@ from runyard.engine.commands import Commands, unit_of
 from runyard.engine.ending import Ender
 from runyard.engine.parts import Parts
 from runyard.engine.placing import NODE_SILENT_S
-from runyard.executors.base import End, Sight, Sighting, Stop
+from runyard.executors.base import End, Sight, Sighting, Stop, Swept
 from runyard.stores.base import Transaction
 
 # Between the commit of a placement and its hand-over an attempt is absent without being lost.
@@ -80,6 +80,7 @@ class Reconciler:
         ends: list[tuple[str, End]] = []
         running = never = 0
         sightings = self._inspect(attempts)
+        traceless = self._traceless(attempts, sightings, now - patience_s)
         for attempt in attempts:
             seen = sightings.get(attempt.attempt_id)
             if seen is None:
@@ -88,9 +89,14 @@ class Reconciler:
             elif seen.sight is Sight.ENDED and seen.end is not None:
                 ends.append((attempt.attempt_id, seen.end))
             elif seen.sight is Sight.ABSENT:
-                if now - attempt.created_at >= patience_s and self._refuse(attempt):
+                swept = traceless.get(attempt.attempt_id)
+                if swept is None:
+                    continue
+                if swept.living:
+                    self.stuck(attempt.attempt_id, swept.living)
+                elif self._refuse(attempt):
                     never += 1
-                    ends.append((attempt.attempt_id, _absent(attempt, now)))
+                    ends.append((attempt.attempt_id, _absent(attempt, now, swept.killed)))
             else:
                 running += 1
                 self._catch_up(attempt, jobs[attempt.job_id], seen, adopted=patience_s == 0.0)
@@ -103,6 +109,29 @@ class Reconciler:
         for name, executor in self._parts.executors.items():
             seen |= executor.inspect([a.attempt_id for a in attempts if a.executor == name])
         return seen
+
+    def _traceless(
+        self, attempts: list[Attempt], seen: Mapping[str, Sighting], before: float
+    ) -> dict[str, Swept]:
+        """Attempts made before then whose executor has nothing of them: what lives of them is
+        found by tag and marker, and ended, before anything is recorded."""
+        found: dict[str, Swept] = {}
+        for name, executor in self._parts.executors.items():
+            lost = {
+                attempt.attempt_id: (attempt.tag, attempt.created_at)
+                for attempt in attempts
+                if attempt.executor == name
+                and attempt.created_at <= before
+                and (sighting := seen.get(attempt.attempt_id)) is not None
+                and sighting.sight is Sight.ABSENT
+            }
+            if lost:
+                found |= executor.sweep_traceless(lost)
+        for attempt_id, swept in found.items():
+            if swept.killed:
+                log = story.of(attempt_id.rpartition(".")[0], attempt_id)
+                log.warning("its folder is gone: {} processes found by its id", swept.killed)
+        return found
 
     def _refuse(self, attempt: Attempt) -> bool:
         return self._parts.executors[attempt.executor].refuse(attempt.attempt_id)
@@ -192,8 +221,9 @@ def _unkillable(found: Attempt | Preparation, processes: Sequence[Mapping[str, A
     )
 
 
-def _absent(attempt: Attempt, now: float) -> End:
+def _absent(attempt: Attempt, now: float, killed: int) -> End:
     """Of an attempt whose folder is not there: it never started, or all trace of it is gone."""
-    cause = "never_started" if attempt.started_at is None else "supervisor_lost"
-    receipt = {"proof": "absent"}
+    never = attempt.started_at is None and not killed
+    cause = "never_started" if never else "supervisor_lost"
+    receipt = {"proof": "scan" if killed else "absent", "processes_ended": killed}
     return End(None, None, cause, "reconciler", now, attempt.started_at, receipt=receipt)

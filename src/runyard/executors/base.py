@@ -191,6 +191,11 @@ class Executor(Protocol):
         is, also under a living supervisor, and kill them. Those nobody asked to end are left."""
         ...
 
+    def sweep_traceless(self, attempts: Mapping[str, tuple[int, float]]) -> dict[str, Swept]:
+        """The last resort, for attempts of which the executor has nothing any more: with nothing
+        but id -> (tag, when it was made), find what lives of them and end it."""
+        ...
+
     def usage(self, attempt_ids: Sequence[str]) -> dict[str, Usage]:
         """What those that live use now. Many at the cost of one; never called by two threads at
         once. Attempts of which nothing can be told are left out."""

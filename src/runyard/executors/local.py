@@ -16,7 +16,7 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,12 @@ class LocalExecutor:
         return {
             folders[folder]: Swept(killed, tuple(_process(found) for found in living))
             for folder, (killed, living) in reconcile.sweep_asked(folders).items()
+        }
+
+    def sweep_traceless(self, attempts: Mapping[str, tuple[int, float]]) -> dict[str, Swept]:
+        return {
+            attempt_id: Swept(killed, tuple(_process(found) for found in living))
+            for attempt_id, (killed, living) in reconcile.sweep_traceless(attempts).items()
         }
 
     def usage(self, attempt_ids: Sequence[str]) -> dict[str, Usage]:

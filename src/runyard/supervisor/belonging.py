@@ -15,21 +15,30 @@ _SMALLEST_TAG = 1 << 32  # below it is a limit that somebody set for everybody
 
 
 class Claim:
-    """What one attempt recorded about its processes, on this boot and in this pid namespace."""
+    """What is known about the processes of one attempt, on this boot and in this pid namespace.
+
+    `start_ticks` is when the first of them can have started."""
 
     __slots__ = ("identities", "marker", "start_ticks", "tag")
 
-    def __init__(self, attempt_id: str, record: journal.Journal) -> None:
-        assert record.spec is not None
-        assert record.first_process is not None
-        self.tag: int = record.spec["tag"]
+    def __init__(self, attempt_id: str, tag: int, start_ticks: int) -> None:
+        self.tag = tag
         self.marker = f"{protocol.MARKER}={attempt_id}".encode()
-        self.start_ticks: int = record.first_process["start_ticks"]
-        self.identities: dict[tuple[int, int], int | None] = {
-            (process["pid"], process["start_ticks"]): process.get("pidfd_ino")
-            for process in record.records
-            if process["kind"] in ("service", "job")
-        }
+        self.start_ticks = start_ticks
+        self.identities: dict[tuple[int, int], int | None] = {}
+
+
+def recorded(attempt_id: str, record: journal.Journal) -> Claim:
+    """As the attempt's journal tells it."""
+    assert record.spec is not None
+    assert record.first_process is not None
+    claim = Claim(attempt_id, record.spec["tag"], record.first_process["start_ticks"])
+    claim.identities = {
+        (process["pid"], process["start_ticks"]): process.get("pidfd_ino")
+        for process in record.records
+        if process["kind"] in ("service", "job")
+    }
+    return claim
 
 
 class Claims:

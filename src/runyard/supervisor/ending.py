@@ -66,7 +66,7 @@ def _empty_group(attempt: Attempt, group: Group) -> None:
 
 def _sweep_escaped(attempt: Attempt) -> None:
     """Orphans did not come up to us, on a Python without ctypes: find them by their proofs."""
-    claim = belonging.Claim(attempt.attempt_id, attempt.journal.journal)
+    claim = belonging.recorded(attempt.attempt_id, attempt.journal.journal)
     claims = belonging.Claims({attempt.attempt_id: claim})
     stuck_at = time.monotonic() + attempt.kill_timeout_s
     clean = 0

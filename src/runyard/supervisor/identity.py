@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 Identity = dict[str, Any]
@@ -21,6 +22,13 @@ def start_ticks(pid: int) -> int | None:
     """When the process started, in clock ticks since boot; None if it is gone."""
     stat = stat_fields(pid)
     return int(stat[19]) if stat is not None else None
+
+
+def ticks_at(moment: float) -> int:
+    """The clock ticks since boot at a moment of the wall clock; a second earlier, to be sure."""
+    ago = time.time() - moment + 1.0
+    seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - ago
+    return max(0, int(seconds * os.sysconf("SC_CLK_TCK")))
 
 
 def stat_fields(pid: int) -> list[bytes] | None:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runyard.supervisor import (
@@ -133,6 +133,38 @@ def sweep_asked(folders: Iterable[str]) -> dict[str, tuple[int, list[dict[str, A
     }
 
 
+def sweep_traceless(
+    attempts: Mapping[str, tuple[int, float]],
+) -> dict[str, tuple[int, list[dict[str, Any]]]]:
+    """The last resort, for attempts whose folder is gone: with nothing but their id, their tag
+    and when they were made, find what lives of them, and kill until three looks in a row found
+    nothing. How many there were of each, and those that live on."""
+    claims = belonging.Claims(
+        {
+            attempt_id: belonging.Claim(attempt_id, tag, identity.ticks_at(made_at))
+            for attempt_id, (tag, made_at) in attempts.items()
+        }
+    )
+    seen: dict[str, set[int]] = {attempt_id: set() for attempt_id in attempts}
+    deadline = time.monotonic() + _SWEEP_LIMIT_S
+    clean = 0
+    left: dict[int, str] = {}
+    while clean < _CLEAN_PASSES and time.monotonic() < deadline:
+        left = claims.living()
+        for pid, attempt_id in left.items():
+            seen[attempt_id].add(pid)
+            claims.kill(pid, attempt_id)
+        clean = 0 if left else clean + 1
+        time.sleep(_PASS_PAUSE_S)
+    return {
+        attempt_id: (
+            len(pids),
+            [process_table.describe(pid) for pid, name in left.items() if name == attempt_id],
+        )
+        for attempt_id, pids in seen.items()
+    }
+
+
 def _continue(supervisor: journal.Record) -> None:
     pidfd = identity.open_verified(supervisor)
     if pidfd is not None:
@@ -157,7 +189,7 @@ def _claims(sights: dict[str, Sight]) -> belonging.Claims:
     """Only of this boot and pid namespace: recorded numbers mean nothing elsewhere."""
     return belonging.Claims(
         {
-            folder: belonging.Claim(os.path.basename(folder), sight.journal)
+            folder: belonging.recorded(os.path.basename(folder), sight.journal)
             for folder, sight in sights.items()
             if sight.journal.spec is not None
             and (first := sight.journal.first_process) is not None

@@ -44,7 +44,7 @@ class _Case:
         self.group = attempt_group.Group(record.group["paths"]) if record.group else None
         self.tag: int | None = spec.get("tag")
         self.claims = belonging.Claims(
-            {attempt_id: belonging.Claim(attempt_id, record)}
+            {attempt_id: belonging.recorded(attempt_id, record)}
             if spec and record.first_process
             else {}
         )
