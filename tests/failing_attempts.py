@@ -1,0 +1,29 @@
+"""Attempts of a scripted executor that fail with what they wrote to their log."""
+
+from pathlib import Path
+
+OOM = (
+    "Traceback (most recent call last):\n"
+    '  File "train.py", line 88, in <module>\n'
+    "    loss = model(x, y)\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 30.00 GiB. GPU 0 has a total "
+    "capacity of 139.80 GiB of which 19.29 GiB is free.\n"
+)
+
+
+def say(engine, ref, text):
+    """Into the log of its newest attempt."""
+    path = Path(engine.executor.log_path(engine.job(ref).attempt_id()))
+    with path.open("a") as log:
+        log.write(text)
+
+
+def fail(engine, ref, text, code=1, **how):
+    say(engine, ref, text)
+    engine.finish(ref, code, **how)
+
+
+def next_attempt(engine, ref, number):
+    engine.let_time_pass(lambda: engine.job(ref).attempt_number == number)
+    engine.wait(ref, "running")
+    return engine.executor.launches[f"{ref}.{number}"]
