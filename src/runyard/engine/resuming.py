@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 
-from runyard.domain import events
+from runyard.domain import events, job_environment
 from runyard.domain.checkpoints import resuming
 from runyard.domain.checkpoints.record import CheckpointRecord
 from runyard.domain.events import Event
@@ -100,7 +100,11 @@ class Resuming:
             time.sleep(_WAIT_S)
 
     def _unread(self, reader: Reader, job: Job, attempt: Attempt) -> bool:
-        return read_marks.is_unread(reader, job.attempt_id(attempt.number - 1))
+        """Whether the attempt before may have reported what nobody has read yet."""
+        before = job.attempt_id(attempt.number - 1)
+        run_dir = self._parts.settings.data_dir / "attempts" / before
+        written = (run_dir / job_environment.METRICS_FILE).exists()
+        return written and read_marks.is_unread(reader, before)
 
     def _note(self, job: Job, attempt: Attempt, chosen: CheckpointRecord) -> None:
         told = {"path": chosen.path, "step": chosen.step, "attempt": chosen.attempt}
