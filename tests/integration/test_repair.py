@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import runyard
 from yards import until
 
 PROGRAM = Path(__file__).parents[1] / "repairable_program.py"
@@ -132,8 +133,11 @@ def test_a_person_asks_why_and_for_a_recovery(yard, history):
     dry = yard.api("POST", f"/recovery/attempt/{job}?dry_run=true")
     assert dry.body["changes"] == found["changes"]
     assert yard.status(job) == "failed"
-    begun = yard.api("POST", f"/recovery/attempt/{job}")
-    assert begun.status == 200
+    client = runyard.Client(yard.url, yard.key)
+    assert (
+        client.attempt_recovery(job, dry_run=True)["plan"] == client.analyze_failure(job)["plan"]
+    )
+    assert client.attempt_recovery(job)["status"] == "pending"
     yard.wait(job, "completed", seconds=60)
     assert [batch for batch, *_ in starts(history)] == [16, 8]
     assert yard.api("POST", f"/recovery/attempt/{job}").status == 409

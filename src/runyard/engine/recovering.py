@@ -115,11 +115,16 @@ class Recovery:
                 for one in reader.events(attempt.job_id)
             )
         spare = diagnosis.category is Category.PORT_IN_USE
+        wanted = None
+        if diagnosis.category is Category.DISK_FULL:
+            sizes = (one.size_bytes for one in reader.checkpoints(attempt.job_id))
+            wanted = max(sizes, default=None)
         return Circumstances(
             good_steps=good,
             resumed=resumed,
             spare_port=_free_port() if spare else None,
             gpus=tuple(grant.uuid for grant in attempt.gpus),
+            wanted_bytes=wanted,
         )
 
     def was_repaired(self, tx: Reader, job: Job) -> bool:

@@ -44,12 +44,10 @@ def ran_with(attempts: Sequence[Attempt], number: int) -> Adjustments:
 
 
 def of_next(tx: Transaction, job: Job) -> Start:
-    """Of the attempt that is placed now."""
+    """Of the attempt that is placed now; its checkpoint is chosen when it is handed over."""
     if job.attempt_number == 0:
         return AS_SUBMITTED
-    attempts = tx.attempts(job.id)
-    made = ran_with(attempts, job.attempt_number + 1)
-    return Start(made, _resume_from(tx, job, attempts))
+    return Start(ran_with(tx.attempts(job.id), job.attempt_number + 1))
 
 
 def forget_plans(tx: Transaction, job: Job) -> None:
@@ -57,7 +55,3 @@ def forget_plans(tx: Transaction, job: Job) -> None:
     made = Plan(Strategy.RETRY_SAME, Reason(ASKED_FRESH), resume=Resume(ResumeRule.NONE))
     ended = frozenset({AttemptStatus.ENDED})
     tx.update_attempt(job.attempt_id(), ended, plan=plans.as_mapping(made))
-
-
-def _resume_from(tx: Transaction, job: Job, attempts: Sequence[Attempt]) -> str | None:  # noqa: ARG001
-    return None

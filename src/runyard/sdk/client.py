@@ -15,6 +15,7 @@ from runyard.sdk.drills import Drills
 from runyard.sdk.job import Job
 from runyard.sdk.machines import BASE, Machines, given, rows
 from runyard.sdk.notifications import Notifications
+from runyard.sdk.recovery import Recovery
 from runyard.sdk.results import Results
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _LONG_POLL_S = 30.0
 _ANSWER_S = 10.0  # within this a server that is there answers
 
 
-class Client(Machines, AlertRules, Notifications, Results, Drills):
+class Client(Machines, AlertRules, Notifications, Results, Drills, Recovery):
     """Talks to one server over HTTP. Safe to share between threads.
 
     Without arguments it finds the server as the CLI does: RUNYARD_URL and RUNYARD_API_KEY, else
