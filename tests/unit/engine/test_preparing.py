@@ -6,6 +6,7 @@ import pytest
 
 from engine_yard import ANN
 from runyard.domain import errors
+from runyard.engine.retention import Retention
 from yards import until
 
 MODEL = "http://127.0.0.1:9/model.bin"
@@ -101,6 +102,7 @@ def test_trouble_that_may_pass_is_tried_again_later(engine):
     tell_outcome(engine, ref, second, code="network", uri=MODEL)
     engine.executor.finish(second, 12)
     assert engine.wait(ref, "failed").reason.params["code"] == "network"
+    engine.clock.ahead += 1
     engine.yard.retry(ref, ANN)
     engine.executor.finish(preparation_of(engine, ref, 3))
     engine.wait(ref, "running")
@@ -160,8 +162,85 @@ def test_delete_forgets_the_links(engine):
     engine.finish(ref)
     engine.wait(ref, "completed")
     folder = engine.settings.data_dir / "prefetch" / ref
-    assert folder.exists()
     engine.yard.delete(ref, ANN)
     assert not folder.exists()
     with pytest.raises(errors.JobNotFound):
         engine.job(ref)
+
+
+def test_a_broken_dependency_ends_the_download_before_the_job_is_cancelled(engine):
+    """R1: cancelling until the download is proven gone; then it says what it depended on."""
+    engine.executor.stubborn = True
+    first = engine.running()
+    dependent = engine.submit(prefetch=[MODEL], depends_on=[first], lease_s=600)
+    engine.finish(first)
+    engine.wait(first, "completed")
+    engine.yard.runtime.prepare()
+    name = preparation_of(engine, dependent)
+    engine.yard.hold(dependent, ANN)
+    engine.yard.release(dependent, ANN)
+    assert engine.reason(dependent)[1]["preparation"] == name
+    engine.yard.retry(first, ANN)
+    engine.wait(first, "running")
+    engine.yard.cancel(first, ANN)
+    engine.finish(first)
+    engine.wait(dependent, "cancelling")
+    engine.yard.runtime.prepare()
+    until(lambda: engine.executor.stops.get(name), 20)
+    engine.executor.finish(name, None, signal=15, cause="cancelled")
+    assert engine.wait(dependent, "cancelled").reason.code == "dependency_failed"
+
+
+def test_a_retry_asks_for_the_files_again(engine):
+    ref = engine.submit(prefetch=[MODEL])
+    engine.executor.finish(preparation_of(engine, ref))
+    engine.wait(ref, "running")
+    links = engine.settings.data_dir / "prefetch" / ref
+    assert links.exists()
+    engine.finish(ref)
+    engine.wait(ref, "completed")
+    until(lambda: not links.exists(), 20, "the links keep the cache in use")
+    engine.yard.retry(ref, ANN)
+    engine.executor.finish(preparation_of(engine, ref, 2))
+    engine.wait(ref, "running")
+
+
+def test_links_of_jobs_that_ended_unheard_go_with_retention(engine):
+    ref = engine.submit(prefetch=[MODEL])
+    engine.executor.finish(preparation_of(engine, ref))
+    engine.wait(ref, "running")
+    living, ended, unknown = (
+        engine.settings.data_dir / "prefetch" / name for name in (ref, "job-ended", "job-unknown")
+    )
+    done = engine.running()
+    engine.finish(done)
+    engine.wait(done, "completed")
+    ended = ended.with_name(done)
+    for folder in (ended, unknown):
+        folder.mkdir()
+    Retention(engine.parts).sweep()
+    assert living.exists()
+    assert not ended.exists()
+    assert not unknown.exists()
+
+
+def test_folders_of_preparations_are_kept_as_long_as_those_of_attempts(engine):
+    ref = engine.submit(prefetch=[MODEL])
+    name = preparation_of(engine, ref)
+    engine.executor.finish(name)
+    engine.wait(ref, "running")
+    engine.clock.ahead += 3 * 86400
+    Retention(engine.parts).sweep()
+    assert name in engine.executor.known()
+    engine.clock.ahead += 60 * 86400
+    Retention(engine.parts).sweep()
+    assert name not in engine.executor.known()
+
+
+def test_the_log_of_a_download_that_failed_can_be_read(engine):
+    ref = engine.submit(prefetch=[MODEL])
+    name = preparation_of(engine, ref)
+    tell_outcome(engine, ref, name, code="not_found", uri=MODEL)
+    engine.executor.finish(name, 10)
+    engine.wait(ref, "failed")
+    assert engine.yard.log_path(ref) == (engine.executor.log_path(name), True)
