@@ -234,7 +234,7 @@ def test_what_a_failed_service_leaves_does_not_keep_the_port(scene, tmp_path, is
         "server.bind(('127.0.0.1', int(os.environ['RUNYARD_PORT']))); server.listen()\n"
         "if os.fork() == 0: time.sleep(600)\n"
         f"path = {str(tmp_path / 'first')!r}\n"
-        "if os.path.exists(path): time.sleep(600)\n"
+        "if os.path.exists(path): open(path + '-again', 'w').close(); time.sleep(600)\n"
         "while not os.path.exists(path): time.sleep(0.01)\n"
         "sys.exit(4)\n"
     )
@@ -244,6 +244,8 @@ def test_what_a_failed_service_leaves_does_not_keep_the_port(scene, tmp_path, is
     scene.await_story("main reached the service")
     (tmp_path / "first").touch()
     wait_for(lambda: scene.all()[0]["restarts"] == 1, "a restart")
+    # That the port answers is no proof: the worker could do that.
+    wait_for((tmp_path / "first-again").exists, "the new one to listen")
     scene.await_state("ready")
     scene.yard.stop(scene.attempt_id)
     assert scene.end()["services"][0]["restarts"] == 1
