@@ -424,9 +424,9 @@ def test_frozen_group_kills_every_shape(yard, shape):
     attempt_id, alive, _ = yard.start_shape(shape)
     group = attempt_group.new({"freezer": cgroup.writable_v1_freezer()})
     assert group.make()
+    supervisor = yard.supervisor_pid(attempt_id)
     try:
         move_all(yard, attempt_id, group)
-        supervisor = yard.supervisor_pid(attempt_id)
         os.kill(supervisor, signal.SIGSTOP)  # so that its own loop does not do the work
         group.kill()
         wait_for(lambda: not group.populated(), "the group to be empty")
@@ -434,6 +434,8 @@ def test_frozen_group_kills_every_shape(yard, shape):
         os.kill(supervisor, signal.SIGCONT)
         assert yard.wait_end(attempt_id)["signal"] == signal.SIGKILL
     finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(supervisor, signal.SIGCONT)
         group.thaw()
         assert group.remove()
 
