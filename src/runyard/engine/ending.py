@@ -338,7 +338,8 @@ def tell(done: Recorded) -> None:
         end.cause,
         end.by,
     )
-    if done.plan is not None:
+    # Where nobody knows why, and the same is tried again, the line above says it all.
+    if done.plan is not None and recovering.is_worth_telling(done.diagnosis, done.plan):
         log.info("why: {}; then: {}", *recovering.in_words(done.diagnosis, done.plan))
     # The ordinary end of a lone process leaves nothing that is worth a line.
     if receipt.get("processes_ended", 0) > 1 or receipt.get("shm_bytes") or receipt.get("signals"):

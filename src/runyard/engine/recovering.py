@@ -208,6 +208,11 @@ def summary(made: Plan) -> dict[str, Any]:
     }
 
 
+def is_worth_telling(diagnosis: Diagnosis | None, made: Plan) -> bool:
+    known = diagnosis is not None and diagnosis.category is not Category.UNKNOWN
+    return known or bool(made.changes)
+
+
 def in_words(diagnosis: Diagnosis | None, made: Plan) -> tuple[str, str]:
     """For the server's log."""
     why = "unknown" if diagnosis is None else diagnosis.category.value
