@@ -145,3 +145,36 @@ def test_a_person_asks_why_and_for_a_recovery(yard, history):
     running = yard.submit(["sleep", "60"])
     yard.wait(running, "running")
     assert yard.api("POST", f"/recovery/analyze/{running}").status == 409
+
+
+HANGS = """
+import threading, time
+from runyard import report
+def wedged_in_a_collective():
+    threading.Event().wait()
+for step in range(12):
+    report(step=step, total=1000, loss=2.0 - step / 100)
+    time.sleep(0.3)
+wedged_in_a_collective()
+"""
+
+
+def test_a_training_that_hangs_is_diagnosed_with_its_stack(make_yard, tmp_path):
+    """R15, R18: stopped because of a stall, it is told as one, and where it hung is shown."""
+    env = {
+        "RUNYARD_MONITORING_INTERVAL": "0.3",
+        "RUNYARD_STALL_MIN_S": "1.5",
+        "RUNYARD_STALL_ACTION": "stop",
+    }
+    yard = make_yard(env=env).start()
+    script = tmp_path / "train.py"
+    script.write_text(HANGS)
+    ref = yard.submit([sys.executable, str(script)], grace_s=0.5, max_retries=0)
+    ended = yard.wait(ref, "failed", seconds=90)
+    assert ended["diagnosis"]["category"] == "stall"
+    told = yard.ask(f"/jobs/{ref}/explain")
+    [saved] = told["evidence"]
+    stacks = [name for name in saved["files"] if name.endswith(".txt")]
+    got = yard.api("GET", f"/jobs/{ref}/attempts/{saved['attempt']}/evidence/{stacks[0]}")
+    assert b"wedged_in_a_collective" in got.data
+    assert stacks[0] in yard.cli("explain", ref).stdout

@@ -9,7 +9,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -118,6 +118,16 @@ def listed(folder: Path) -> list[EvidenceFile]:
         for file in _entries(folder / group.name, stat.S_ISREG):
             found.append(EvidenceFile(f"{group.name}/{file.name}", file.size, file.at))
     return sorted(found, key=lambda one: one.name)
+
+
+def by_attempt(parts: Parts, attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """The names of what was saved with each attempt, where something was."""
+    saved = [(one.number, listed(folder_of(parts, one.attempt_id))) for one in attempts]
+    return [
+        {"attempt": number, "files": [file.name for file in files]}
+        for number, files in saved
+        if files
+    ]
 
 
 def opened(folder: Path, name: str) -> int | None:

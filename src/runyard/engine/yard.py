@@ -183,7 +183,8 @@ class Yard:
         path, _ = self.log_path(ref, service=service) if view.attempt else ("", True)
         with self._parts.store.read() as reader:
             attempts = reader.attempts(view.job.id)
-        return {**explaining.explain(view, path), **failure_story.of(view.job, attempts)}
+        told = {**explaining.explain(view, path), **failure_story.of(view.job, attempts)}
+        return {**told, "evidence": evidence.by_attempt(self._parts, attempts)}
 
     def cancel(self, ref: str, actor: Actor, *, force: bool = False) -> Job:
         """Ask for the end and return the job as it is then: cancelled, or cancelling. Asking again

@@ -37,6 +37,10 @@ def run(args: argparse.Namespace) -> int:
     if story:
         print()
         print("\n".join(story))
+    for saved in told.get("evidence") or ():
+        print()
+        print(tables.dim(wording.say("evidence_saved", **saved)))
+        print("  " + ", ".join(map(str, saved.get("files") or ())))
     lines = told.get("log_tail") or []
     if lines and not story:
         print()

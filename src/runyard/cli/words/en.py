@@ -166,6 +166,7 @@ ERRORS = {
 }
 
 MESSAGES = {
+    "evidence_saved": "saved when it hung (attempt {attempt}):",
     "preparing_begun": "just begun",
     "preparing_some": "{done} so far",
     "preparing_of": "{done} of {total} ({percent})",

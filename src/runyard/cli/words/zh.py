@@ -175,6 +175,7 @@ ERRORS = {
 }
 
 MESSAGES = {
+    "evidence_saved": "卡住时保存的证据 (第 {attempt} 次尝试):",
     "preparing_begun": "刚刚开始",
     "preparing_some": "已下载 {done}",
     "preparing_of": "{done} / {total} ({percent})",
