@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+from pathlib import Path
 
 import pytest
 import training_series
@@ -23,6 +25,7 @@ from runyard.domain.monitoring import (
 from runyard.domain.monitoring.alert import AlertLevel
 from runyard.domain.monitoring.series import Sample
 
+RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))
 LOOK_EVERY = 7  # of the points: a detector looks while the series grows
 
 
@@ -48,6 +51,17 @@ def test_healthy_losses_make_no_alarm():
     assert false_alarms(not_finite.find, training_series.healthy_loss, "loss") == 0
     assert false_alarms(loss_spike.find, training_series.healthy_loss, "loss") == 0
     assert false_alarms(loss_divergence.find, training_series.healthy_loss, "loss") == 0
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_recorded_losses_of_real_trainings_make_no_alarm(path):
+    """What the programs in examples/ really told, one run each; some are very noisy."""
+    told = json.loads(path.read_text())["losses"]
+    series = [
+        Sample("loss", T0 + 10.0 * place, loss, step) for place, (step, loss) in enumerate(told)
+    ]
+    for detector in (not_finite, loss_spike, loss_divergence):
+        assert alarms(detector.find, series) == []
 
 
 @pytest.mark.parametrize("fraction", [None, 0.5])
