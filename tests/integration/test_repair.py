@@ -148,8 +148,11 @@ def test_a_person_asks_why_and_for_a_recovery(yard, history):
 
 
 HANGS = """
-import threading, time
+import os, threading, time
 from runyard import report
+# As torch's flight recorder leaves it when a collective hangs.
+with open(os.environ["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"] + "0", "wb") as file:
+    file.write(b"trace of rank 0")
 def wedged_in_a_collective():
     threading.Event().wait()
 for step in range(12):
@@ -174,6 +177,7 @@ def test_a_training_that_hangs_is_diagnosed_with_its_stack(make_yard, tmp_path):
     assert ended["diagnosis"]["category"] == "stall"
     told = yard.ask(f"/jobs/{ref}/explain")
     [saved] = told["evidence"]
+    assert any("nccl_trace_rank_0" in name for name in saved["files"])
     stacks = [name for name in saved["files"] if name.endswith(".txt")]
     got = yard.api("GET", f"/jobs/{ref}/attempts/{saved['attempt']}/evidence/{stacks[0]}")
     assert b"wedged_in_a_collective" in got.data
