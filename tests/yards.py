@@ -20,8 +20,12 @@ from runyard.supervisor import identity
 
 BASE = "/api/v1/training"
 TERMINAL = {"completed", "failed", "cancelled"}
+# Servers of tests that run at the same time take their ports from different pools.
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+POOL = range(38000 + 200 * _WORKER, 38200 + 200 * _WORKER)
 # No gate may close on a busy test machine, and retries must not take minutes.
 SETTINGS = {
+    "RUNYARD_PORT_RANGE": f"{POOL[0]}-{POOL[-1]}",
     "RUNYARD_GATE_CPU": "100",
     "RUNYARD_GATE_MEMORY": "100",
     "RUNYARD_GATE_DISK": "100",

@@ -1,10 +1,14 @@
 """A server that was killed is started again: what ran goes on, what ended is told truly."""
 
+import contextlib
+import fcntl
+import http.client
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -204,12 +208,15 @@ def test_server_kill9_between_the_cancel_and_its_stop_file(make_yard, tmp_path):
     ref = yard.submit(["sh", "-c", f"exec 9>{truth.path}; echo up >&9; exec sleep 600"], grace_s=1)
     until(lambda: truth.held() and truth.data)
     yard.wait(ref, "running")
-    # The stop file is written under this name first; a directory there makes that fail.
-    in_the_way = yard.data / "attempts" / f"{ref}.1" / f"stop.{yard.process.pid}.tmp"
-    in_the_way.mkdir()
-    assert yard.api("POST", f"/jobs/{ref}/cancel").body["status"] == "cancelling"
+    # The stop file is written under a lock of the folder: whoever has it keeps the server waiting.
+    folder = os.open(yard.data / "attempts" / f"{ref}.1", os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    asked = threading.Thread(target=_ask_and_be_cut_off, args=(yard, ref))
+    asked.start()
+    yard.wait(ref, "cancelling")
     yard.kill9()
-    in_the_way.rmdir()
+    asked.join()
+    os.close(folder)
     assert truth.held()
     assert not (yard.data / "attempts" / f"{ref}.1" / "stop").exists()
     yard.start()
@@ -217,6 +224,11 @@ def test_server_kill9_between_the_cancel_and_its_stop_file(make_yard, tmp_path):
     assert not truth.held()
     assert "repeating a stop request" in (yard.data / "logs" / "server.log").read_text()
     truth.close()
+
+
+def _ask_and_be_cut_off(yard, ref):
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        yard.api("POST", f"/jobs/{ref}/cancel")
 
 
 @pytest.mark.parametrize("step", ["placed", "spec_written"])

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from yards import Truth, until
+from yards import POOL, Truth, until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GUIDE = REPOSITORY / "docs" / "guides" / "services.md"
-POOL = range(38000, 38200)
 
 # An HTTP service that answers 503 until the file named by its argument is there.
 SERVER = """
@@ -294,7 +293,7 @@ def test_a_fixed_port_that_somebody_has(yard):
 
 
 def test_a_fixed_port_of_the_pool_is_refused(yard):
-    body = {"command": "true", "services": [reward(port=38001)]}
+    body = {"command": "true", "services": [reward(port=POOL[1])]}
     answer = yard.api("POST", "/jobs", body)
     assert answer.status == 422
     [field] = answer.body["params"]["fields"]

@@ -42,9 +42,10 @@ def run(args: argparse.Namespace) -> int:
         print(tables.dim(wording.say("evidence_saved", **saved)))
         print("  " + ", ".join(map(str, saved.get("files") or ())))
     lines = told.get("log_tail") or []
-    if lines and not story:
+    service = told.get("log_of")
+    # The story quotes the job's own log, never a service's.
+    if lines and (service or not story):
         print()
-        service = told.get("log_of")
         key = "last_lines_of_service" if service else "last_lines"
         print(tables.dim(wording.say(key, service=service)))
         for line in lines:
