@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+
+os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
 
 import ray
 from ray.job_submission import JobStatus, JobSubmissionClient
 
 
 def main(count: int) -> None:
-    context = ray.init(num_cpus=2, include_dashboard=True, log_to_driver=False)
+    context = ray.init(
+        num_cpus=2, include_dashboard=True, log_to_driver=False, _temp_dir=os.getcwd()
+    )
     client = JobSubmissionClient(f"http://{context.dashboard_url}")
     ended = {JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.STOPPED}
     count = min(count, 24)
