@@ -144,7 +144,7 @@ class MetricContract:
             assert reader.metric_tail(job.id, 1, "other", 3) == []
 
     def test_old_points_go_and_their_rollups_stay(self, store: Store) -> None:
-        job = submit_one(store)
+        job = submit_one(store, submitted_at=START)
         samples = _losses(0, 3_000)
         samples[777] = Sample("loss", START + 777, 99.0, 777)
         _insert(store, job.id, samples)
