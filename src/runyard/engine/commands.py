@@ -309,9 +309,7 @@ def _cancel_waiting(tx: Transaction, job: Job, actor: Actor, cause: str, now: fl
             completed_at=now,
         )
     )
-    if job.spec.lease is not None:
-        tx.drop_lease(job.id)
-    return readiness.settle_dependents(tx, job.id, now)
+    return readiness.after_end(tx, job, now)
 
 
 def _cancel_active(

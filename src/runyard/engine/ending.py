@@ -153,7 +153,7 @@ class Ender:
         failure = Failure(job, attempt, end, verdict, diagnosis)
         to, plan = self._move(tx, failure, now)
         ended = to in states.ENDED
-        cancelled = readiness.settle_dependents(tx, job.id, now) if ended else []
+        cancelled = readiness.after_end(tx, job, now) if ended else []
         if plan is None:
             diagnosis = None
         return Recorded(job, attempt, to, end, cancelled, verdict.end, diagnosis, plan)
@@ -232,8 +232,6 @@ def _finish(
             **changes,
         )
     )
-    if job.spec.lease is not None:
-        tx.drop_lease(job.id)
     return done.to
 
 

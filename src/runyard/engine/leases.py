@@ -31,12 +31,6 @@ def begin(tx: Transaction, jobs: Iterable[Job], now: float) -> bool:
     return begun
 
 
-def end(tx: Transaction, job: Job) -> None:
-    """The job has ended, and its client owes nothing any more."""
-    if job.spec.lease is not None:
-        tx.drop_lease(job.id)
-
-
 class Leases:
     def __init__(self, parts: Parts, commands: Commands, wake: Callable[[], None]) -> None:
         self._parts = parts

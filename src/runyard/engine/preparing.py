@@ -12,7 +12,7 @@ from runyard.domain.monitoring.alert import OF_AN_END
 from runyard.domain.preparation import Preparation
 from runyard.domain.reasons import Reason
 from runyard.domain.states import AttemptStatus, JobStatus, Stage
-from runyard.engine import alerting, cancel_reasons, prefetch_plan, readiness, story
+from runyard.engine import alerting, cancel_reasons, prefetch_plan, readiness, receipts, story
 from runyard.engine.commands import PREPARED_BY, Commands, unit_of
 from runyard.engine.parts import Parts
 from runyard.engine.placing import fingerprint
@@ -176,7 +176,7 @@ class Preparer:
             outcome=outcome,
             started_at=end.started_at,
             ended_at=end.ended_at,
-            receipt=_receipt(found, end),
+            receipt=receipts.of_preparation(found, job, end, now),
         )
         params = {"exit_code": end.code, "signal": end.signal, "cause": end.cause}
         params["stage"] = found.stage.value
@@ -276,9 +276,7 @@ def _cancelled(tx: Transaction, job: Job, end: End) -> list[Job]:
             completed_at=end.ended_at,
         )
     )
-    if job.spec.lease is not None:
-        tx.drop_lease(job.id)
-    return readiness.settle_dependents(tx, job.id, end.ended_at)
+    return readiness.after_end(tx, job, end.ended_at)
 
 
 def _fail(tx: Transaction, job: Job, reason: Reason, now: float) -> list[Job]:
@@ -294,28 +292,4 @@ def _fail(tx: Transaction, job: Job, reason: Reason, now: float) -> list[Job]:
             completed_at=now,
         )
     )
-    if job.spec.lease is not None:
-        tx.drop_lease(job.id)
-    return readiness.settle_dependents(tx, job.id, now)
-
-
-def _receipt(found: Preparation, end: End) -> dict[str, object]:
-    told = end.receipt
-    asked = told.get("stop") or {}
-    return {
-        "attempt_id": found.preparation_id,
-        "requested_by": asked.get("requested_by"),
-        "requested_at": asked.get("requested_at"),
-        "stage": found.stage.value,
-        "signals": told.get("signals", []),
-        "processes_ended": told.get("processes_ended", 0),
-        "proof": told.get("proof"),
-        "stuck": told.get("stuck", []),
-        "gpus": [],
-        "ports": [],
-        "shm_bytes": told.get("shm_bytes", 0),
-        "temp_removed": told.get("temp_removed", False),
-        "seconds": round(told.get("seconds") or 0.0, 6),
-        "ended_at": end.ended_at,
-        "by": end.by,
-    }
+    return readiness.after_end(tx, job, now)

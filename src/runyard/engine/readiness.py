@@ -63,18 +63,20 @@ def refresh(tx: Transaction, job: Job, *, hold: bool, now: float) -> tuple[bool,
     return ready, reason
 
 
-def settle_dependents(tx: Transaction, job_id: int, now: float) -> list[Job]:
-    """Release what waited for this job, and cancel what can no longer run, all the way down; the
-    jobs that were cancelled."""
-    todo = [job_id]
+def after_end(tx: Transaction, job: Job, now: float) -> list[Job]:
+    """The job has ended: its client owes nothing any more; what waited for it is released, what
+    can no longer run is cancelled, all the way down. The jobs that were cancelled."""
+    if job.spec.lease is not None:
+        tx.drop_lease(job.id)
+    todo = [job.id]
     cancelled = []
     while todo:
         ended = todo.pop()
         for dependent_id, _ in tx.dependents(ended):
-            job = _settle_one(tx, dependent_id, now)
-            if job is not None:
+            broken = _settle_one(tx, dependent_id, now)
+            if broken is not None:
                 todo.append(dependent_id)
-                cancelled.append(job)
+                cancelled.append(broken)
     return cancelled
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from runyard.domain import states
 from runyard.domain.job import Attempt, Job
-from runyard.domain.states import JobStatus
+from runyard.domain.preparation import Preparation
+from runyard.domain.states import JobStatus, Stage
 from runyard.engine import cancel_reasons
 from runyard.executors.base import End
 from runyard.stores.base import Reader
@@ -14,23 +15,36 @@ from runyard.stores.base import Reader
 
 def of_attempt(attempt: Attempt, job: Job, end: End, now: float) -> dict[str, Any]:
     """`job` is as it was before the end: its stage is that at which the end was asked for."""
+    held = {
+        "gpus": end.receipt.get("gpus", [{"index": grant.index} for grant in attempt.gpus]),
+        "ports": list(attempt.ports),
+    }
+    return _of_unit(attempt.attempt_id, job.stage or attempt.stage, job, end, now) | held
+
+
+def of_preparation(found: Preparation, job: Job, end: End, now: float) -> dict[str, Any]:
+    """It held neither GPU nor port."""
+    return _of_unit(found.preparation_id, found.stage, job, end, now)
+
+
+def _of_unit(name: str, stage: Stage, job: Job, end: End, now: float) -> dict[str, Any]:
     found = end.receipt
     by, at = _request(job, end)
     seconds = found.get("seconds")
     if at is not None and not found.get("stop"):
         seconds = now - at  # asked for when the main process had already ended
     return {
-        "attempt_id": attempt.attempt_id,
+        "attempt_id": name,
         "requested_by": by,
         "requested_at": at,
-        "stage": (job.stage or attempt.stage).value,
+        "stage": stage.value,
         "signals": found.get("signals", []),
         "processes_ended": found.get("processes_ended", 0),
         "proof": found.get("proof"),
         # Nothing lives at an end; these took longer than a kill should.
         "stuck": found.get("was_stuck") or found.get("stuck") or [],
-        "gpus": found.get("gpus", [{"index": grant.index} for grant in attempt.gpus]),
-        "ports": list(attempt.ports),
+        "gpus": [],
+        "ports": [],
         "shm_bytes": found.get("shm_bytes", 0),
         "temp_removed": found.get("temp_removed", False),
         "services": found.get("services", []),
