@@ -72,6 +72,9 @@ class ScriptedExecutor:
         else:
             self.tell(News(launch.attempt_id, NewsKind.STARTED, now))
 
+    def nodes(self) -> None:
+        return None
+
     def refuse(self, attempt_id: str) -> bool:
         with self._lock:
             if attempt_id in self._sightings:
@@ -102,8 +105,9 @@ class ScriptedExecutor:
     def usage(self, attempt_ids: Sequence[str]) -> dict[str, Usage]:
         return {one: self.usages[one] for one in attempt_ids if one in self.usages}
 
-    def log_path(self, attempt_id: str, service: str = "") -> str:
-        name = f"service-{service}.log" if service else "out.log"
+    def log_path(self, attempt_id: str, service: str = "", rank: int = 0) -> str:
+        name = f"rank-{rank}.log" if rank else "out.log"
+        name = f"service-{service}.log" if service else name
         return str(self.folder / attempt_id / name)
 
     def services(self, attempt_id: str) -> list[dict[str, Any]]:

@@ -6,6 +6,9 @@ Promises
 - `stop` may be called again, before the start and after the end; a later call can only shorten the
   grace. It returns at once; the end comes as news.
 - Every attempt gets exactly one end record. The exit code in it is true or None.
+- Of a launch with slices all ranks are started or none. The first rank that fails ends the others
+  after `gang_grace_s`; the code and signal of the end are that rank's, `detail` names it
+  (`rank`) and lists them all (`ranks`: rank, code, signal, ended_at).
 - An end is told only when the attempt is proven empty; until then `inspect` says it lives.
 - News can be lost with the server; `inspect` always tells the truth, also after a restart.
 - `stop`, `inspect` and `remove` never touch a process they cannot prove to be the attempt's.
@@ -30,6 +33,27 @@ class ServiceLaunch:
     health: str = "tcp"
     ready_timeout_s: float = 60.0
     restart: str = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class RankLaunch:
+    """One rank of a slice; `env` comes on top of the slice's."""
+
+    rank: int
+    local_rank: int
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLaunch:
+    """The part of an attempt that runs on one node."""
+
+    index: int
+    node: str  # the executor's name of that node; "" = this machine
+    argv: tuple[str, ...]  # torchrun differs by slice
+    env: Mapping[str, str]  # on top of the attempt's
+    ranks: tuple[RankLaunch, ...]  # () = one main process
+    gpu_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +83,9 @@ class Launch:
     tty: bool = False
     isolation: str = "none"  # or strict: namespaces of its own
     services: tuple[ServiceLaunch, ...] = ()
+    slices: tuple[SliceLaunch, ...] = ()  # () = one process on one node
+    gang_grace_s: float = 10.0  # for the other ranks, once one failed
+    finish_skew_s: float = 600.0  # for the other ranks, once one ended well
     image: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -156,6 +183,29 @@ class Usage:
     write_bytes: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NodeGpu:
+    """One GPU of a node an executor offers."""
+
+    index: int
+    uuid: str
+    name: str = ""
+    memory_mb: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorNode:
+    """A machine that an executor can start attempts on, other than the server's own."""
+
+    name: str  # the executor's own name of it, the same over restarts
+    address: str  # where its ranks can be reached by those of other nodes
+    cpu_cores: float
+    memory_mb: int
+    gpus: tuple[NodeGpu, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    alive: bool = True
+
+
 class Executor(Protocol):
     name: str
 
@@ -169,6 +219,10 @@ class Executor(Protocol):
 
     def available(self) -> tuple[bool, str]:
         """Whether attempts can be started now, and if not why (a stable code)."""
+        ...
+
+    def nodes(self) -> Sequence[ExecutorNode] | None:
+        """The machines it starts attempts on; None: the one this server runs on."""
         ...
 
     def start(self, launch: Launch) -> None:
@@ -201,8 +255,9 @@ class Executor(Protocol):
         once. Attempts of which nothing can be told are left out."""
         ...
 
-    def log_path(self, attempt_id: str, service: str = "") -> str:
-        """The attempt's log, or one of its services', as a local file; it may not exist yet."""
+    def log_path(self, attempt_id: str, service: str = "", rank: int = 0) -> str:
+        """The attempt's log, that of another rank than the first or of a service, as a local file;
+        it may not exist yet."""
         ...
 
     def services(self, attempt_id: str) -> list[dict[str, Any]]:

@@ -91,6 +91,9 @@ class LocalExecutor:
         self._miss_the_old_keeper()
         return True, ""
 
+    def nodes(self) -> None:
+        return None
+
     def start(self, launch: Launch) -> None:
         journal.create(self._folder(launch.attempt_id), self._spec(launch))
         try:
@@ -151,8 +154,8 @@ class LocalExecutor:
     def usage(self, attempt_ids: Sequence[str]) -> dict[str, Usage]:
         return self._usage.of(attempt_ids)
 
-    def log_path(self, attempt_id: str, service: str = "") -> str:
-        name = protocol.service_log(service) if service else protocol.LOG
+    def log_path(self, attempt_id: str, service: str = "", rank: int = 0) -> str:
+        name = protocol.service_log(service) if service else protocol.rank_log(rank)
         return f"{self._folder(attempt_id)}/{name}"
 
     def services(self, attempt_id: str) -> list[dict[str, Any]]:

@@ -34,6 +34,11 @@ def service_log(name: str) -> str:
     return f"service-{name}.log"
 
 
+def rank_log(rank: int) -> str:
+    """The file in the attempt folder that a rank writes to; the first has the attempt's own."""
+    return f"rank-{rank}.log" if rank else LOG
+
+
 def attempt_folder(data_dir: str, attempt_id: str) -> str:
     return f"{data_dir}/{ATTEMPTS}/{attempt_id}"
 
