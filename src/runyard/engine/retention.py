@@ -32,6 +32,7 @@ class Retention:
         store = self._parts.store
         store.write(lambda tx: tx.forget_idempotent(now - _IDEMPOTENT_S), durable=False)
         store.write(lambda tx: tx.prune_shapes(), durable=False)
+        store.write(lambda tx: tx.forget_login_sessions(now), durable=False)
         told_before = now - self._parts.settings.keep_days * 86400
         store.write(lambda tx: tx.forget_deliveries(told_before), durable=False)
         self._metrics.sweep(now)

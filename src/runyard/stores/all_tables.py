@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runyard.stores import repair_tables, tables, watch_tables
+from runyard.stores import login_tables, repair_tables, tables, watch_tables
 
-PARTS = (tables, watch_tables, repair_tables)
+PARTS = (tables, watch_tables, repair_tables, login_tables)
 metadata = tables.metadata

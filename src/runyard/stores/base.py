@@ -27,6 +27,7 @@ from runyard.domain.preparation import Preparation
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import Capacity, GpuGrant, Load, Request
 from runyard.domain.states import AttemptStatus, JobStatus, Move
+from runyard.stores.base_logins import LoginReader, LoginTransaction
 from runyard.stores.base_notifications import Happened
 from runyard.stores.base_repair import RepairReader, RepairTransaction
 from runyard.stores.base_watching import WatchReader, WatchTransaction
@@ -132,7 +133,7 @@ class Lease:
     expires_at: float
 
 
-class Reader(WatchReader, RepairReader, Protocol):
+class Reader(WatchReader, RepairReader, LoginReader, Protocol):
     """Reads inside one snapshot."""
 
     # jobs
@@ -249,7 +250,7 @@ class Reader(WatchReader, RepairReader, Protocol):
         ...
 
 
-class Transaction(Reader, WatchTransaction, RepairTransaction, Protocol):
+class Transaction(Reader, WatchTransaction, RepairTransaction, LoginTransaction, Protocol):
     """Reads and writes inside one transaction."""
 
     # jobs

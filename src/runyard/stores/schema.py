@@ -21,6 +21,7 @@ KNOWN_REVISIONS = (
     "0002",
     "0003",
     "0004",
+    "0005",
 )  # oldest first; the last is what this release writes
 HEAD = KNOWN_REVISIONS[-1]
 

@@ -9,6 +9,7 @@ from runyard.stores.sql_job_list import JobListReads
 from runyard.stores.sql_jobs import JobReads, JobWrites
 from runyard.stores.sql_keys import KeyReads, KeyWrites
 from runyard.stores.sql_leases import LeaseReads, LeaseWrites
+from runyard.stores.sql_logins import LoginReads, LoginWrites
 from runyard.stores.sql_machines import MachineReads, MachineWrites
 from runyard.stores.sql_metric_reads import MetricReads
 from runyard.stores.sql_metrics import MetricWrites
@@ -36,6 +37,7 @@ class SqlReader(
     RuleReads,
     NotificationReads,
     RepairReads,
+    LoginReads,
 ):
     """Reads inside one snapshot."""
 
@@ -53,6 +55,7 @@ class SqlTransaction(
     RuleWrites,
     NotificationWrites,
     RepairWrites,
+    LoginWrites,
     JobListReads,
 ):
     """Reads and writes inside one transaction."""

@@ -11,6 +11,7 @@ from runyard.testing.store_contract_events import EventContract
 from runyard.testing.store_contract_jobs import JobContract
 from runyard.testing.store_contract_leases import LeaseContract
 from runyard.testing.store_contract_lists import ListContract
+from runyard.testing.store_contract_logins import LoginContract
 from runyard.testing.store_contract_machines import MachineContract
 from runyard.testing.store_contract_metrics import MetricContract
 from runyard.testing.store_contract_notifications import NotificationContract
@@ -34,5 +35,6 @@ class StoreContract(
     RuleContract,
     NotificationContract,
     RepairContract,
+    LoginContract,
 ):
     """All of it."""
