@@ -1,6 +1,6 @@
 # One command per chore. Assumed: Python >= 3.11, make, and a reachable package index.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-gpu test-frameworks chaos check bench requirements fmt clean lock
+.PHONY: help setup run test test-slow test-gpu test-frameworks chaos check bench requirements fmt clean lock web api words
 
 PYTHON ?= $(shell scripts/find-python)
 VENV := .venv
@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --qui
 RUN_READY := $(VENV)/.ready-to-run
 TEST_READY := $(VENV)/.ready-to-test
 OUTCOMES := build/outcomes
+WEB := src/runyard/web/index.html
+WEB_SOURCES := $(shell find web/src web/public -type f ! -name components.d.ts 2>/dev/null) web/index.html web/vite.config.ts web/package-lock.json
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PYTEST := $(BIN)/python -m pytest $(PYTEST_ARGS)
 
@@ -21,6 +23,8 @@ help:
 	@echo "make chaos         10 minutes of kill -9 of anything under load (CHAOS_SECONDS, CHAOS_SEED)"
 	@echo "make check         format, lint, types, import contracts, documents"
 	@echo "make bench         measure speed against floors and the peers that are installed"
+	@echo "make web           build the web page (npm run dev in web/ for working on it)"
+	@echo "make api words     make again what the web page takes from the server: its types, its words"
 	@echo "make requirements  each requirement, its tests, and how they ended"
 	@echo "make setup fmt lock clean"
 
@@ -42,11 +46,26 @@ $(TEST_READY): requirements-dev.lock scripts/system-packages $(RUN_READY)
 
 setup: $(TEST_READY)
 
-run: $(RUN_READY)
+$(WEB): $(WEB_SOURCES) scripts/build-web
+	scripts/build-web
+
+web: $(WEB)
+
+# What the page knows of the server; `make check` compares them with what is committed.
+api: $(RUN_READY) $(WEB)
+	$(BIN)/runyard openapi > web/openapi.json
+	npm --prefix web run --silent api
+
+words: $(RUN_READY)
+	$(BIN)/python scripts/web_words.py
+
+run: $(RUN_READY) $(WEB)
 	@exec $(BIN)/python scripts/run.py $(RUN_ARGS)
 
 # Exit status 5 of pytest means that the selection is empty, which is no failure here.
-test: $(TEST_READY)
+test: $(TEST_READY) $(WEB)
+	npm --prefix web test --silent
+	npm --prefix web run --silent e2e
 	$(PYTEST) -m "serial and not slow and not gpu and not frameworks" --outcomes=$(OUTCOMES)/test-serial.json || test $$? -eq 5
 	$(PYTEST) -m "not slow and not serial and not gpu and not frameworks" -n $(JOBS) --dist loadgroup --outcomes=$(OUTCOMES)/test.json
 
@@ -62,11 +81,12 @@ test-frameworks: $(TEST_READY)
 chaos: $(TEST_READY)
 	$(PYTEST) -s -m slow tests/chaos
 
-check: $(TEST_READY)
+check: $(TEST_READY) $(WEB)
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
+	npm --prefix web run --silent types
 	$(PYTEST) -q tests/architecture
 
 requirements: $(TEST_READY)
@@ -88,5 +108,5 @@ lock: $(RUN_READY)
 	$(LOCK) pyproject.toml --extra postgres --extra dev -c requirements.lock -c requirements-build.lock -o requirements-dev.lock
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results
+	rm -rf $(VENV) build dist src/runyard/web web/node_modules .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,28 @@
+// The one live connection of this tab, and how fresh what is shown is.
+import { defineStore } from "pinia";
+import { onScopeDispose, ref } from "vue";
+import { LiveLink, type LinkState, type TopicHandler } from "@/api/live";
+
+export const useLink = defineStore("link", () => {
+  const state = ref<LinkState>("connecting");
+  const staleSince = ref<number | null>(null);
+  const link = new LiveLink((told) => {
+    if (told === "live") staleSince.value = null;
+    else if (state.value === "live") staleSince.value = Date.now();
+    state.value = told;
+  });
+
+  function follow(): void {
+    link.open();
+    document.addEventListener("visibilitychange", () => (document.hidden ? link.pause() : link.open()));
+  }
+
+  /** For the life of the calling component. */
+  function subscribe(topic: string, handler: TopicHandler): () => void {
+    const end = link.subscribe(topic, handler);
+    onScopeDispose(end, true);
+    return end;
+  }
+
+  return { state, staleSince, follow, pause: () => link.pause(), subscribe };
+});

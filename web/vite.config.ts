@@ -1,0 +1,45 @@
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath, URL } from "node:url";
+import vue from "@vitejs/plugin-vue";
+import { ElementPlusResolver } from "unplugin-vue-components/resolvers";
+import Components from "unplugin-vue-components/vite";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+const BUILT = resolve(__dirname, "../src/runyard/web");
+
+/** The server sends the packed files as they are: it never compresses. */
+function packed(): Plugin {
+  const pack = (folder: string): void => {
+    for (const name of readdirSync(folder)) {
+      const path = join(folder, name);
+      if (statSync(path).isDirectory()) pack(path);
+      else if (/\.(js|css|svg)$/.test(name) && statSync(path).size > 1024) {
+        const content = readFileSync(path);
+        writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }));
+        writeFileSync(`${path}.br`, brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
+      }
+    }
+  };
+  return { name: "packed", apply: "build", closeBundle: () => pack(BUILT) };
+}
+
+export default defineConfig({
+  base: "./",
+  plugins: [
+    vue(),
+    Components({ dirs: [], dts: "src/components.d.ts", resolvers: [ElementPlusResolver({ importStyle: "css" })] }),
+    packed(),
+  ],
+  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  define: { __VUE_OPTIONS_API__: "true", __VUE_PROD_DEVTOOLS__: "false", __INTLIFY_PROD_DEVTOOLS__: "false" },
+  build: { outDir: BUILT, emptyOutDir: true, assetsInlineLimit: 0, chunkSizeWarningLimit: 700 },
+  server: { proxy: { "/api": { target: "http://127.0.0.1:8765", ws: true } } },
+  test: {
+    environment: "happy-dom",
+    include: ["src/**/*.test.ts"],
+    server: { deps: { inline: ["element-plus"] } },
+  },
+});
