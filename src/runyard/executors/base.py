@@ -57,6 +57,20 @@ class SliceLaunch:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerLaunch:
+    """The container an attempt with an image runs in. Folders are at the same path inside as
+    outside, so that every path that a job or we write down means the same to both."""
+
+    image: str
+    cpu_milli: int = 0  # 0: as much as there is
+    memory_mb: int | None = None  # the kernel ends it above this
+    workspace: str = ""  # the folder that is /workspace inside
+    writable: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()  # reachable from this machine
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """Everything an executor needs to run one attempt."""
 
@@ -87,6 +101,7 @@ class Launch:
     gang_grace_s: float = 10.0  # for the other ranks, once one failed
     finish_skew_s: float = 600.0  # for the other ranks, once one ended well
     image: str | None = None
+    container: ContainerLaunch | None = None  # of an attempt with an image
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -159,6 +174,7 @@ class Sighting:
     stop_seq: int = 0
     hung_since: float | None = None  # the supervisor is alive but has not beaten
     stuck: tuple[Mapping[str, Any], ...] = ()  # processes that cannot be killed
+    pid: int | None = None  # of its main process, where that is one of this machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,16 @@ import contextlib
 import json
 import os
 import pwd
-import secrets
 import select
 import shutil
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from runyard.executors import supervisor_spec
 from runyard.executors.base import (
     End,
     ExecutorUnavailable,
@@ -197,39 +196,15 @@ class LocalExecutor:
         return f"{self._attempts}/{attempt_id}"
 
     def _spec(self, launch: Launch) -> dict[str, Any]:
-        return {
-            "attempt_id": launch.attempt_id,
-            "job_id": launch.job_ref,
-            "token": secrets.token_hex(8),
-            "tag": launch.tag,
-            "argv": list(launch.argv),
-            "env": dict(launch.env),
-            "cwd": launch.cwd,
-            "make_dirs": list(launch.make_dirs),
-            "grace_s": launch.grace_s,
-            "leftover_grace_s": launch.leftover_grace_s,
-            "kill_timeout_s": launch.kill_timeout_s,
-            "timeout_s": launch.timeout_s,
-            "log_cap_bytes": launch.log_cap_bytes,
-            "nice": launch.nice,
-            "cpus": launch.cpus,
-            "memory_limit_mb": launch.memory_limit_mb,
-            "memory_soft": launch.memory_soft,
-            "pids_limit": launch.pids_limit,
-            "cgroup": launch.own_group,
-            "tty": launch.tty,
-            "isolation": launch.isolation,
-            "gpu_locks": [
-                {
-                    "path": str(self._gpu_lock_dir / uuid),
-                    "shared": launch.gpu_shared,
-                    "server_id": self._server_id,
-                }
-                for uuid in launch.gpu_uuids
-            ],
-            "services": [asdict(service) for service in launch.services],
-            **launch.extra,
-        }
+        locks = [
+            {
+                "path": str(self._gpu_lock_dir / uuid),
+                "shared": launch.gpu_shared,
+                "server_id": self._server_id,
+            }
+            for uuid in launch.gpu_uuids
+        ]
+        return supervisor_spec.build(launch, gpu_locks=locks)
 
     def _listen(self) -> None:
         assert self._socket is not None
@@ -276,6 +251,7 @@ def _sighting(folder: str, seen: reconcile.Sight) -> Sighting:
         stop_seq=seq,
         hung_since=hung,
         stuck=stuck,
+        pid=int(written.job["pid"]),
     )
 
 
@@ -355,6 +331,8 @@ _DETAILS = (
     "memory_peak_mb",
     "oom_kills",
     "forks_refused",
+    "rank",
+    "ranks",
 )
 _END_FIELDS = ("code", "signal", "cause", "by", "ended_at", "started_at")
 

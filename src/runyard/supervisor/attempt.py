@@ -11,6 +11,7 @@ from typing import Any
 from runyard.supervisor import (
     end_record,
     ending,
+    gang,
     gpu_locks,
     journal,
     kernel,
@@ -24,6 +25,7 @@ from runyard.supervisor import (
     terminal,
 )
 from runyard.supervisor.attempt_group import Group
+from runyard.supervisor.child import Child
 from runyard.supervisor.host import SIGNALS, Host
 
 _NEVER = float("inf")
@@ -39,7 +41,8 @@ class Attempt:
         self.folder = f"{protocol.ATTEMPTS}/{attempt_id}"
         self.spec: dict[str, Any] = {}
         self.die_after = ""
-        self.main_pid = 0
+        self.mains: dict[int, int] = {}  # pid -> rank of those that are not reaped yet
+        self.gang: gang.Gang | None = None  # of several ranks
         self.started_at: float | None = None
         self.started_clock = 0.0
         self.log_fd = -1  # opened when first needed
@@ -99,7 +102,9 @@ class Attempt:
             return
         refusal = self._prepare() or self._start_services() or self._start()
         if refusal is not None:
-            if self.services is not None and self.journal.journal.first_process is not None:
+            if self.mains or (
+                self.services is not None and self.journal.journal.first_process is not None
+            ):
                 ending.end_tree(self)
             self.end.write_unstarted(*refusal)
             return
@@ -145,25 +150,18 @@ class Attempt:
 
     def _start(self) -> tuple[str, dict[str, Any]] | None:
         """Identity, then go; the cause and its detail if the program cannot be executed."""
+        if self.spec.get("ranks"):
+            return self._start_gang()
         child = self.host.take_child()
         self.reached("forked")
-        self.main_pid = child.pid
         self.started_at = time.time()
         self.started_clock = time.monotonic()
-        record = {
-            "pid": child.pid,
-            "start_ticks": child.start_ticks,
-            "pidfd_ino": child.pidfd_ino,
-            "sid": child.pid,
-            **self.host.job_identity,
-            "started_at": self.started_at,
-        }
         try:
-            self.journal.append("job", record)
+            self.journal.append("job", self.identity_of(child))
         except OSError as error:
             child.discard()
-            self.main_pid = 0
             return end_record.unrecordable(error)
+        self.mains[child.pid] = 0
         self.reached("job_record")
         child.release(self.plan())
         self.reached("go")
@@ -171,12 +169,31 @@ class Attempt:
         failure = child.await_exec()
         if failure is not None:
             os.waitpid(child.pid, 0)
-            self.main_pid = 0
+            self.mains.clear()
             self.started_at = None
             return end_record.cause_of_failure(failure), failure
         self.limits.check(self)
         self.host.news.send("started", self.attempt_id, started_at=self.started_at, pid=child.pid)
         return None
+
+    def _start_gang(self) -> tuple[str, dict[str, Any]] | None:
+        self.gang = gang.Gang(self.spec["ranks"])
+        refusal = self.gang.start(self)
+        if refusal is None:
+            kernel.reserve(self.journal.fd, _JOURNAL_RESERVE)
+            self.limits.check(self)
+            self.host.news.send("started", self.attempt_id, started_at=self.started_at)
+        return refusal
+
+    def identity_of(self, child: Child) -> dict[str, Any]:
+        return {
+            "pid": child.pid,
+            "start_ticks": child.start_ticks,
+            "pidfd_ino": child.pidfd_ino,
+            "sid": child.pid,
+            **self.host.job_identity,
+            "started_at": self.started_at,
+        }
 
     def plan(self) -> dict[str, Any]:
         """What the main process is told; a service's plan differs in a few fields only."""
@@ -202,7 +219,7 @@ class Attempt:
         return given if self.terminal is None else {"TERM": terminal.TERM, **given}
 
     def _watch(self) -> None:
-        """Until the main process has ended, or has to be ended."""
+        """Until the main process, or all ranks, have ended or have to be ended."""
         timeout_s = self.spec.get("timeout_s")
         limit = self.started_clock + timeout_s if timeout_s else _NEVER
         self.next_beat = self.started_clock + protocol.HEARTBEAT_S
@@ -216,6 +233,8 @@ class Attempt:
             if now >= self.next_beat:
                 self.beat(now)
             next_step = _NEVER if self.services is None else self.services.step(self, now)
+            if self.gang is not None:
+                next_step = min(next_step, self.gang.step(self, now))
             over = limit if self.stop is None else self.stop.deadline
             due = min(self.next_beat, over, next_step)
             self.hear(signal.sigtimedwait(SIGNALS, max(0.0, due - time.monotonic())))
@@ -280,6 +299,8 @@ class Attempt:
         log_bound.bound(self)
         if self.services is not None:
             self.services.bound_logs(self)
+        if self.gang is not None:
+            self.gang.bound_logs(self)
 
     def copy_output(self) -> None:
         """Of a job with a terminal; other signals come before the next turn of a flood."""

@@ -15,6 +15,7 @@ from runyard.supervisor import (
     limits,
     process_table,
     protocol,
+    rank_records,
     service_records,
     shared_memory,
     stop_request,
@@ -39,7 +40,7 @@ class EndRecord:
         self.attempt = attempt
         self.shared_memory: shared_memory.Mapped = {}
         self._signals: list[dict[str, Any]] = []
-        self._main: dict[str, Any] | None = None
+        self._mains: dict[int, dict[str, Any]] = {}  # by rank; that of one process is 0
         self._reaped = 0
         self._usage = [0.0, 0.0, 0]  # user seconds, system seconds, peak KiB
         self._stuck: list[dict[str, object]] = []
@@ -57,15 +58,17 @@ class EndRecord:
     def record_main(self, info: os.waitid_result) -> None:
         """Durable before the caller reaps it."""
         attempt = self.attempt
-        if self._main is None:
-            self._main = {
+        rank = attempt.mains[info.si_pid]
+        if rank not in self._mains:
+            self._mains[rank] = {
+                **({} if attempt.gang is None else {"rank": rank}),
                 **status_of(info),
                 "killed_externally": causes.killed_externally(status_of(info), self._signals),
                 # Counted from the start, so that a clock set back cannot end it before it began.
                 "ended_at": _end_time(attempt),
                 "stop": attempt.stop.request if attempt.stop is not None else None,
             }
-        attempt.journal.append("main_exit", self._main, once=True, sync=True)
+        append_main(attempt.journal, self._mains[rank])
         attempt.reached("main_exit")
 
     def report_stuck(self, pids: list[int]) -> None:
@@ -81,7 +84,7 @@ class EndRecord:
     def write(self) -> None:
         """The tree is empty: clean up what is left in files, then write the exit record."""
         attempt = self.attempt
-        main = self._main or {}
+        main = self._deciding()
         stop = attempt.stop if attempt.stop is not None and main.get("stop") else None
         removed_bytes = shared_memory.remove(self.shared_memory) if self.shared_memory else 0
         temporary_removed = temporary.remove(f"{attempt.folder}/{protocol.TEMPORARY}")
@@ -97,6 +100,7 @@ class EndRecord:
                 "cause": cause,
                 **self._limit(stop),
                 **self._services(),
+                **self._ranks(main),
                 **limited,
                 **_group_removed(attempt.group),
                 "by": "supervisor",
@@ -150,6 +154,17 @@ class EndRecord:
                 "seconds": max(0.0, now - stop.request["requested_at"]) if stop else None,
             }
         )
+
+    def _deciding(self) -> dict[str, Any]:
+        """The end of main; of several ranks that of the first which failed."""
+        gang = self.attempt.gang
+        rank = 0 if gang is None else gang.deciding()
+        return {} if rank is None else self._mains.get(rank, {})
+
+    def _ranks(self, main: dict[str, Any]) -> dict[str, Any]:
+        if self.attempt.gang is None:
+            return {}
+        return rank_records.told(self.attempt.spec, list(self._mains.values()), main or None)
 
     def _services(self) -> dict[str, Any]:
         services = self.attempt.services
@@ -212,6 +227,9 @@ def outside(
     elif main is not None:
         fields.update({name: main.get(name) for name in ("code", "signal", "core", "ended_at")})
         fields["cause"] = _cause_of_main(main, group.oom_kills() if group is not None else 0)
+    if record.spec is not None and record.spec.get("ranks"):
+        first = None if fields["cause"] == "supervisor_lost" else main
+        fields.update(rank_records.told(record.spec, rank_records.exits(record), first))
     if group is not None:
         fields.update(limits.Limits(record.spec or {}).of_end(group, fields["cause"]))
     fields["seconds"] = _seconds(stop, main, time.time())
@@ -223,6 +241,20 @@ def tidied(folder: str, group: Group | None) -> dict[str, bool]:
     that no supervisor has the attempt."""
     removed = temporary.remove(f"{folder}/{protocol.TEMPORARY}")
     return {"temp_removed": removed, **_group_removed(group)}
+
+
+def append_main(appender: journal.Appender, fields: dict[str, Any]) -> None:
+    """The end of main, or of one rank: once for each."""
+    rank = fields.get("rank")
+    if rank is None:
+        appender.append("main_exit", fields, once=True, sync=True)
+        return
+    appender.append(
+        "main_exit",
+        fields,
+        sync=True,
+        unless=lambda: rank_records.has_exit(appender.journal, rank),
+    )
 
 
 def killed(at: float | None) -> list[dict[str, Any]]:

@@ -24,14 +24,23 @@ _PASS_PAUSE_S = 0.07
 
 
 def main_ended(attempt: Attempt) -> bool:
-    """Reap orphans that came up to us; True once main has ended (it stays a zombie)."""
+    """Reap orphans that came up to us; True once main has ended (it stays a zombie), or the last
+    of several ranks (which are recorded and reaped)."""
+    gang = attempt.gang
     while (info := os.waitid(os.P_ALL, 0, _PEEK)) is not None:
-        if info.si_pid == attempt.main_pid:
+        if info.si_pid in attempt.mains:
             attempt.reached("peeked")
-            return True
-        if attempt.services is not None:
+            if gang is None:
+                return True
+            if not gang.ended(attempt, info):
+                break
+        elif attempt.services is not None:
             attempt.services.ended(attempt, info)
         attempt.end.reap(info.si_pid)
+        if gang is not None and not attempt.mains:
+            return True
+    if gang is not None:
+        gang.looked()
     return False
 
 
@@ -39,10 +48,9 @@ def end_tree(attempt: Attempt) -> None:
     """Return when this process has no child left, which the kernel says with ECHILD, and nothing
     lives in the attempt's group, if it has one."""
     if not _reap(attempt):
-        if attempt.services is not None and attempt.main_pid and not _forced(attempt):
+        if attempt.services is not None and attempt.mains and not _forced(attempt):
             _kill_all_but(attempt, attempt.services)
-        main_is_reaped = attempt.main_pid == 0
-        if not main_is_reaped or _forced(attempt) or not _leftovers_left(attempt):
+        if attempt.mains or _forced(attempt) or not _leftovers_left(attempt):
             _kill_until_empty(attempt)
     if attempt.group is not None:
         _empty_group(attempt, attempt.group)
@@ -111,9 +119,9 @@ def _reap(attempt: Attempt) -> bool:
     """Reap what has ended; True on ECHILD. The main process is recorded before it is reaped."""
     try:
         while (info := os.waitid(os.P_ALL, 0, _PEEK)) is not None:
-            if info.si_pid == attempt.main_pid:
+            if info.si_pid in attempt.mains:
                 _record_main(attempt, info)
-                attempt.main_pid = 0
+                attempt.mains.pop(info.si_pid, None)
             elif attempt.services is not None:
                 attempt.services.note(info)
             attempt.end.reap(info.si_pid)
@@ -124,17 +132,23 @@ def _reap(attempt: Attempt) -> bool:
 
 def _record_main(attempt: Attempt, info: os.waitid_result) -> None:
     """The record must be on disk while the kernel still holds the status."""
-    while True:
-        try:
-            attempt.end.record_main(info)
-            return
-        except OSError:
-            # A full disk does not keep the rest of the tree alive.
-            for pid in process_table.own_children():
-                if pid != attempt.main_pid:
-                    _kill(pid, signal.SIGKILL)
-            attempt.beat(time.monotonic())
-            time.sleep(_CHECK_RECORD_S)
+    while not _recorded(attempt, info):
+        # A full disk does not keep the rest of the tree alive.
+        for pid in process_table.own_children():
+            if pid != info.si_pid:
+                _kill(pid, signal.SIGKILL)
+        attempt.beat(time.monotonic())
+        time.sleep(_CHECK_RECORD_S)
+
+
+def _recorded(attempt: Attempt, info: os.waitid_result) -> bool:
+    if attempt.gang is not None:
+        return attempt.gang.ended(attempt, info)
+    try:
+        attempt.end.record_main(info)
+    except OSError:
+        return False
+    return True
 
 
 def _leftovers_left(attempt: Attempt) -> bool:

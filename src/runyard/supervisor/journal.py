@@ -6,16 +6,17 @@ the last one and the first writer of it wins. Only main_exit and exit are synced
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import struct
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from runyard.supervisor import protocol
+from runyard.supervisor import protocol, rank_records
 
 Record = dict[str, Any]
 
@@ -62,7 +63,9 @@ class Journal:
 
     @property
     def main_exit(self) -> Record | None:
-        return self.first("main_exit")
+        """The end of main; of several ranks that which is the attempt's, once it is known."""
+        ranks = (self.spec or {}).get("ranks")
+        return rank_records.deciding(self, len(ranks)) if ranks else self.first("main_exit")
 
     @property
     def exit(self) -> Record | None:
@@ -239,11 +242,18 @@ def append(
     sync: bool = False,
     unless: Callable[[], bool] | None = None,
 ) -> bool:
-    """Append one record from outside. Never call this in the process that holds the liveness lock:
-    closing the descriptor would drop it."""
+    """Append one record from outside."""
+    with opened(folder) as appender:
+        return appender.append(kind, fields, once=once, sync=sync, unless=unless)
+
+
+@contextlib.contextmanager
+def opened(folder: str) -> Iterator[Appender]:
+    """To append from outside. Never in the process that holds the liveness lock: closing the
+    descriptor would drop it."""
     fd = os.open(f"{folder}/{protocol.JOURNAL}", os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
     try:
-        return Appender(fd).append(kind, fields, once=once, sync=sync, unless=unless)
+        yield Appender(fd)
     finally:
         os.close(fd)
 

@@ -54,14 +54,14 @@ class Limits:
     def check(self, attempt: Attempt) -> None:
         """The job runs: whether the kernel really holds its memory limit."""
         if self._memory_by_kernel and attempt.group is not None:
-            self._memory_by_kernel = attempt.group.has_in_memory(attempt.main_pid)
+            self._memory_by_kernel = all(map(attempt.group.has_in_memory, attempt.mains))
 
     def watch(self, attempt: Attempt) -> None:
         """At each heartbeat: where no group holds the limit, end the attempt that is above it."""
         limit = self.memory_mb
         if not limit or self._memory_by_kernel or not self._spec.get("memory_soft"):
             return
-        if attempt.stop is not None or attempt.main_pid == 0:
+        if attempt.stop is not None or not attempt.mains:
             return
         used = memory_used_mb(process_table.descendants(os.getpid()), limit)
         if used > limit:

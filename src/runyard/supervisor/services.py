@@ -79,7 +79,7 @@ class Services:
 
     def _look(self, attempt: Attempt, service: Service, now: float) -> None:
         found = service.look(now)
-        if found == "not_ready" and attempt.main_pid == 0:
+        if found == "not_ready" and not attempt.mains:
             self._fail(attempt, service.failure(attempt, "not_ready"))
         elif found in ("not_ready", "unhealthy"):
             _note(attempt, "service_unhealthy", service, {"said": service.said()})
@@ -106,7 +106,7 @@ class Services:
         _note(attempt, "service_exit", service, told)
         if attempt.stop is not None or service.state == RESTARTING:
             return
-        if service.code != 0 or attempt.main_pid == 0:
+        if service.code != 0 or not attempt.mains:
             code = "restarts_used_up" if service.restarts else "exited"
             self._fail(attempt, service.failure(attempt, code))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ _EXIT_CAUSES = {
     "timeout": "timeout",
     "memory": "oom_soft",
     "service_failed": "service_failed",
+    "rank_lagged": "rank_lagged",
 }
 OWN_SEQ = 0  # below that of every request from outside
 _OVERRIDING = ("user", "shutdown")  # a person's word replaces the cause of an earlier stop
@@ -45,7 +47,7 @@ class Stopping:
     def begin(self, attempt: Attempt) -> None:
         """Tell the job to end itself; with no grace there is nothing to tell."""
         attempt.end.shared_memory = shared_memory.mapped_by(_tree())
-        if self.request["grace_s"] <= 0 or attempt.main_pid == 0:
+        if self.request["grace_s"] <= 0 or not attempt.mains:
             return
         _write_stop_file(attempt, self.request)
         mode = attempt.spec.get("term_mode", "group")
@@ -77,17 +79,17 @@ def own_request(cause: str, grace_s: float) -> Request:
 
 
 def _signal(attempt: Attempt, mode: str, number: int) -> None:
-    """Main is not reaped yet, so its number and its group's number are still its own."""
-    try:
-        if mode == "main":
-            os.kill(attempt.main_pid, number)
-        elif mode == "all":
-            for pid in _tree():
-                _signal_tagged(pid, attempt.spec["tag"], number)
-        else:
-            os.killpg(attempt.main_pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass
+    """Mains are not reaped yet, so their numbers and those of their groups are still their own."""
+    if mode == "all":
+        for pid in _tree():
+            _signal_tagged(pid, attempt.spec["tag"], number)
+        return
+    for pid in attempt.mains:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if mode == "main":
+                os.kill(pid, number)
+            else:
+                os.killpg(pid, number)
 
 
 def _signal_tagged(pid: int, tag: int, number: int) -> None:

@@ -40,7 +40,7 @@ class _Case:
         self.folder = f"{protocol.ATTEMPTS}/{attempt_id}"
         record = journal.read(self.folder)
         spec = record.spec or {}
-        self.job = record.job
+        self.mains = [one for one in record.records if one["kind"] == "job"]
         self.group = attempt_group.Group(record.group["paths"]) if record.group else None
         self.tag: int | None = spec.get("tag")
         self.claims = belonging.Claims(
@@ -76,13 +76,12 @@ class _Case:
             self._looked_at |= tree
             self.mapped.update(shared_memory.mapped_by(tree))
 
-    def is_main(self, pid: int) -> bool:
-        job = self.job
-        return (
-            job is not None
-            and job["pid"] == pid
-            and job["start_ticks"] == identity.start_ticks(pid)
-        )
+    def main(self, pid: int) -> journal.Record | None:
+        """The record of the main process, or rank, that a child of ours is."""
+        for job in self.mains:
+            if job["pid"] == pid and job["start_ticks"] == identity.start_ticks(pid):
+                return job
+        return None
 
 
 class Takeovers:
@@ -158,7 +157,8 @@ class Takeovers:
                 os.kill(pid, signal.SIGKILL)
             return
         for case in self.pending:
-            if case.is_main(pid) and not _record_main(case, info):
+            job = case.main(pid)
+            if job is not None and not _record_main(case, job, info):
                 return  # a full disk: it stays a zombie until its status is on record
         os.waitpid(pid, 0)
         for case in cases:
@@ -202,11 +202,13 @@ def write_exit(attempt_id: str, sender: NewsSender, fields: dict[str, Any]) -> b
     return True
 
 
-def _record_main(case: _Case, info: os.waitid_result) -> bool:
+def _record_main(case: _Case, job: journal.Record, info: os.waitid_result) -> bool:
     """What the dead supervisor recorded stays: it may have seen a stop that we did not."""
-    fields = {**end_record.status_of(info), "ended_at": time.time(), "by": "keeper"}
+    rank = {"rank": job["rank"]} if "rank" in job else {}
+    fields = {**rank, **end_record.status_of(info), "ended_at": time.time(), "by": "keeper"}
     try:
-        journal.append(case.folder, "main_exit", fields, once=True, sync=True)
+        with journal.opened(case.folder) as appender:
+            end_record.append_main(appender, fields)
     except FileNotFoundError:
         pass
     except OSError:

@@ -51,7 +51,8 @@ def kill_all_as_nobody(tell):
         kill_timeout_s=60.0,
         group=None,
         end=end,
-        main_pid=0,
+        mains={},
+        gang=None,
         services=None,
         next_beat=time.monotonic() + 60,
     )

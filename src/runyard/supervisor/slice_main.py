@@ -1,0 +1,84 @@
+"""Runs one attempt on a node of a cluster: `python -I -S slice_main.py FOLDER`
+
+Standard input is the lifeline: its first line is `{"attempt_id", "spec"}`, what follows are
+requests to stop, its end means stop. This process is only the shim: what started it may kill its
+direct child at any moment, so the keeper is one step further down, in its own session.
+
+`python -I -S slice_main.py FOLDER --settle ATTEMPT_ID` ends what a killed keeper left and writes
+the exit record, if there is none.
+"""
+
+import os
+import sys
+
+if "runyard" not in sys.modules:
+    # Only this folder is importable: no site-packages, and nothing else of the package.
+    package = type(sys)("runyard")
+    package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    sys.modules["runyard"] = package
+
+import json
+import signal
+from typing import Any
+
+from runyard.supervisor import journal, kernel, protocol, reconcile, slice_keeper
+
+LINE_LIMIT = 16 << 20
+
+
+def main(arguments: list[str]) -> int:
+    folder, *rest = arguments
+    os.chdir(folder)
+    if rest[:1] == ["--settle"]:
+        return settle(rest[1])
+    return run()
+
+
+def run() -> int:
+    line, heard = first_line()
+    if not line:
+        return 1  # whoever started us is gone already
+    order: dict[str, Any] = json.loads(line)
+    attempt_id = order["attempt_id"]
+    journal.create(f"{protocol.ATTEMPTS}/{attempt_id}", order["spec"])
+    kernel.name_process("runyard-shim")
+    pid = os.fork()
+    if pid == 0:
+        become_keeper(attempt_id, heard)
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def become_keeper(attempt_id: str, heard: bytes) -> None:
+    try:
+        os.setsid()
+        os.closerange(3, 1 << 20)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE}:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        slice_keeper.keep(attempt_id, heard)
+        os._exit(0)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)
+
+
+def first_line() -> tuple[bytes, bytes]:
+    """The first line and what came behind it; both empty where the input ended before."""
+    data = b""
+    while b"\n" not in data:
+        chunk = os.read(0, 65536)
+        if not chunk or len(data) > LINE_LIMIT:
+            return b"", b""
+        data += chunk
+    line, _, rest = data.partition(b"\n")
+    return line, rest
+
+
+def settle(attempt_id: str) -> int:
+    return 0 if reconcile.settle(f"{protocol.ATTEMPTS}/{attempt_id}") is not None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
