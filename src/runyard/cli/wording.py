@@ -46,7 +46,9 @@ def reason(given: Mapping[str, Any] | None) -> str:
         from runyard.cli import preflight_words  # which asks this module for the language
 
         return preflight_words.reason(code, params)
-    template = _words().REASONS.get(code)
+    # A job of several nodes may need more of them than there are, or larger ones.
+    worded = "never_fits_nodes" if code == "never_fits" and "each" in params else code
+    template = _words().REASONS.get(worded)
     if template is None:
         from runyard.cli import repair_words  # which asks this module for the language
 
@@ -121,6 +123,8 @@ def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
             for name in ("wanted", "free", "total", "largest"):
                 if name in params:
                     shown[name] = _amount(kind, params[name])
+    if isinstance(params.get("each"), dict):
+        shown["each"] = _each(params["each"], words)
     if code == "stopping":
         shown["cause"] = _cause(params.get("cause"))
     if code == "timed_out" and params.get("limit_s") is not None:
@@ -236,6 +240,16 @@ def _held(item: Any, words: Any) -> str:
     else:
         who = str(words.MESSAGES["another_server"] if holder in (None, "server") else holder)
     return f"GPU {item.get('index')}: {who}"
+
+
+def _each(wanted: Mapping[str, Any], words: Any) -> str:
+    """What every node must have: 4 GPUs (H100), 8 CPU cores, 64 GB memory."""
+    told = []
+    for kind in ("gpu", "cpu", "memory", "port"):
+        if kind in wanted:
+            kept = f" ({wanted['gpu_type']})" if kind == "gpu" and "gpu_type" in wanted else ""
+            told.append(f"{_amount(kind, wanted[kind])} {words.NOUNS[kind]}{kept}")
+    return ", ".join(told)
 
 
 def _amount(kind: str, value: Any) -> str:

@@ -11,6 +11,7 @@ from runyard.domain.checkpoints.spec import CheckpointSpec
 from runyard.domain.datasets import Dataset
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import GpuGrant, Request
+from runyard.domain.slices import Gang, Slice
 from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
 
 
@@ -126,6 +127,12 @@ class JobSpec:
         """Whether something must be fetched before it starts."""
         return bool(self.prefetch or self.datasets)
 
+    @property
+    def gang(self) -> Gang | None:
+        """What placement must know of a distributed job."""
+        asked = getattr(self, "distributed", None)
+        return None if asked is None else Gang(asked.nodes, asked.placement)
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -221,3 +228,4 @@ class Attempt:
     plan: Mapping[str, Any] | None = None
     diagnosis: Mapping[str, Any] | None = None
     receipt: Mapping[str, Any] | None = None
+    slices: tuple[Slice, ...] = ()  # of one that runs on nodes of an executor

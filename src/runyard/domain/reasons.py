@@ -24,7 +24,10 @@ GATE = "gate"  # params: gate (cpu, memory, disk), value, limit
 NOT_ENOUGH = "not_enough"  # params: resource (cpu, memory, gpu, port), wanted, free, total
 GPU_TYPE_ABSENT = "gpu_type_absent"  # params: wanted, present
 GPUS_HELD_ELSEWHERE = "gpus_held_elsewhere"  # params: gpus [{index, holder or server}]
-NEVER_FITS = "never_fits"  # params: resource, wanted, largest
+NEVER_FITS = "never_fits"  # params: resource, wanted, largest; of nodes also each
+# params: wanted, free (that can take a part of it now), total (large enough), each (cpu, memory,
+# gpu, port, gpu_type: what every node must have)
+NOT_ENOUGH_NODES = "not_enough_nodes"
 EXECUTOR_UNAVAILABLE = "executor_unavailable"  # params: executor
 RESERVED = "reserved"  # params: job: a longer-waiting job has first call on what is free
 NODE_DRAINED = "node_drained"

@@ -12,7 +12,8 @@ from runyard.domain.resources import Gpu
 from runyard.engine import story
 from runyard.engine.actor import Actor
 from runyard.engine.parts import Parts
-from runyard.stores.base import ActiveAttempt, Node, Reader, Transaction
+from runyard.stores.base import ActiveAttempt, Reader, Transaction
+from runyard.stores.base_machines import Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from runyard.engine.metric_history import MetricHistory
 from runyard.engine.parts import Parts
 from runyard.engine.placing import NODE_SILENT_S
 from runyard.engine.views import JobView, QueueStatus, Views
-from runyard.stores.base import Node, Reader
+from runyard.stores.base import Reader
+from runyard.stores.base_machines import Node
 from runyard.stores.base_metrics import MetricRange, Series
 
 _LOOKS_FOR_S = 15.0

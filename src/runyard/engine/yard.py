@@ -30,10 +30,12 @@ from runyard.engine.actor import Actor
 from runyard.engine.alerting import AlertDesk
 from runyard.engine.commands import Commands, find, unit_of
 from runyard.engine.dataset_desk import DatasetDesk
+from runyard.engine.drill_divergence import Divergence
 from runyard.engine.drilling import Drills
 from runyard.engine.evidence import EvidenceFile
 from runyard.engine.keys import Keys
 from runyard.engine.live_reads import LiveReads
+from runyard.engine.logins import SESSION_PREFIX, Logins
 from runyard.engine.machines import GpuView, Machines
 from runyard.engine.notifying import NotificationDesk
 from runyard.engine.outbox import Outbox
@@ -47,7 +49,8 @@ from runyard.engine.rule_desk import RuleDesk
 from runyard.engine.runtime import Runtime
 from runyard.engine.submitting import Idempotency, Submitter
 from runyard.engine.views import JobView, QueueStatus, Views
-from runyard.stores.base import JobFilter, JobPage, Key, Lease, Node, Transaction
+from runyard.stores.base import JobFilter, JobPage, Key, Lease, Transaction
+from runyard.stores.base_machines import Node
 from runyard.stores.base_metrics import MetricRange, Series
 
 
@@ -72,7 +75,13 @@ class Yard:
             self.runtime.prepare,
             self.runtime.leased,
         )
-        self.drills = Drills(parts, self._submitter, self.runtime.checkpointing, tag_of)
+        self.drills = Drills(
+            parts,
+            self._submitter,
+            self.runtime.checkpointing,
+            Divergence(parts, self._commands),
+            tag_of,
+        )
         self._overviews = Overviews(
             parts, self._views, self._machines, self.runtime.metric_history
         )
@@ -88,6 +97,7 @@ class Yard:
         self.recovery = RecoveryDesk(parts, self._commands)
         self.runtime.ender.repaired = self.outbox.repaired
         self.key_ring = Keys(parts)
+        self.logins = Logins(parts)
 
     def open(self) -> Found:
         """Adopt what lives, then begin to place jobs."""
@@ -336,7 +346,9 @@ class Yard:
     # keys
 
     def authenticate(self, secret: str) -> Actor | None:
-        """None for a key that is unknown, revoked or expired."""
+        """None for a key, or a browser's session, that is unknown, revoked or expired."""
+        if secret.startswith(SESSION_PREFIX):
+            return self.logins.authenticate(secret)
         return self.key_ring.authenticate(secret)
 
     def keys(self) -> list[Key]:

@@ -25,9 +25,11 @@ from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Dependency, Job, NewJob, Priority
 from runyard.domain.preparation import Preparation
 from runyard.domain.reasons import Reason
-from runyard.domain.resources import Capacity, GpuGrant, Load, Request
+from runyard.domain.resources import GpuGrant, Request
+from runyard.domain.slices import Gang, Slice
 from runyard.domain.states import AttemptStatus, JobStatus, Move
 from runyard.stores.base_logins import LoginReader, LoginTransaction
+from runyard.stores.base_machines import MachineReader, MachineTransaction
 from runyard.stores.base_notifications import Happened
 from runyard.stores.base_repair import RepairReader, RepairTransaction
 from runyard.stores.base_watching import WatchReader, WatchTransaction
@@ -66,6 +68,7 @@ class WaitingShape:
     array_id: str | None
     array_limit: int
     wait: Reason | None  # as the last pass wrote it
+    gang: Gang | None  # of distributed jobs
     head_queued_at: float
     head_job_id: int
 
@@ -94,23 +97,7 @@ class ActiveAttempt:
     array_id: str | None
     started_at: float | None
     expected_s: float | None  # the job's time-out, when it has one
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One server that can run attempts."""
-
-    node_id: str
-    name: str
-    machine_id: str
-    boot_id: str
-    url: str
-    epoch: int  # grows with every start of that server
-    capacity: Capacity
-    load: Load | None
-    executors: tuple[str, ...]
-    drained: bool
-    heartbeat_at: float
+    slices: tuple[Slice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +120,7 @@ class Lease:
     expires_at: float
 
 
-class Reader(WatchReader, RepairReader, LoginReader, Protocol):
+class Reader(MachineReader, WatchReader, RepairReader, LoginReader, Protocol):
     """Reads inside one snapshot."""
 
     # jobs
@@ -231,12 +218,6 @@ class Reader(WatchReader, RepairReader, LoginReader, Protocol):
 
     def next_lease_end(self) -> float | None: ...
 
-    # machines
-    def nodes(self) -> list[Node]: ...
-    def fenced_gpus(self, machine_id: str) -> dict[str, str]:
-        """GPU uuid -> reason, as a person gave it."""
-        ...
-
     # keys and settings
     def keys(self) -> list[Key]: ...
     def key_by_hash(self, digest: str) -> Key | None: ...
@@ -250,7 +231,9 @@ class Reader(WatchReader, RepairReader, LoginReader, Protocol):
         ...
 
 
-class Transaction(Reader, WatchTransaction, RepairTransaction, LoginTransaction, Protocol):
+class Transaction(
+    Reader, MachineTransaction, WatchTransaction, RepairTransaction, LoginTransaction, Protocol
+):
     """Reads and writes inside one transaction."""
 
     # jobs
@@ -287,7 +270,8 @@ class Transaction(Reader, WatchTransaction, RepairTransaction, LoginTransaction,
 
     # attempts
     def insert_attempt(self, attempt: Attempt) -> None:
-        """With its grants: a row per GPU share and port, unique over all servers of a machine."""
+        """With its grants: a row per GPU share and port of each machine it has a slice on, unique
+        over all servers."""
         ...
 
     def update_attempt(
@@ -317,15 +301,6 @@ class Transaction(Reader, WatchTransaction, RepairTransaction, LoginTransaction,
     def drop_lease(self, job_id: int, *, expired_by: float | None = None) -> bool:
         """False if there is none, or if it lasts longer than `expired_by`."""
         ...
-
-    # machines
-    def put_node(self, node: Node) -> None:
-        """Insert or replace, except `drained`, which only `set_drained` changes."""
-        ...
-
-    def set_drained(self, node_id: str, drained: bool) -> bool: ...
-    def fence_gpu(self, machine_id: str, uuid: str, reason: str, at: float) -> None: ...
-    def unfence_gpu(self, machine_id: str, uuid: str) -> bool: ...
 
     # keys and settings
     def insert_key(self, key: Key, digest: str) -> Key: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from runyard.domain import slices
 from runyard.domain.checkpoints.spec import CheckpointSpec
 from runyard.domain.datasets import Dataset
 from runyard.domain.events import Event, StoredEvent
@@ -254,6 +255,7 @@ def attempt_columns(attempt: Attempt) -> dict[str, Any]:
         "created_at": attempt.created_at,
         "started_at": attempt.started_at,
         "ended_at": attempt.ended_at,
+        "slices": slices.as_list(attempt.slices) if attempt.slices else None,
     }
 
 
@@ -292,6 +294,7 @@ def attempt_from(row: Any) -> Attempt:
         plan=row.plan,
         diagnosis=row.diagnosis,
         receipt=row.receipt,
+        slices=slices.from_list(row.slices),
     )
 
 

@@ -22,6 +22,7 @@ KNOWN_REVISIONS = (
     "0003",
     "0004",
     "0005",
+    "0006",
 )  # oldest first; the last is what this release writes
 HEAD = KNOWN_REVISIONS[-1]
 

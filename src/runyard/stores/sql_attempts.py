@@ -18,8 +18,9 @@ from sqlalchemy import (
     update,
 )
 
-from runyard.domain import errors
+from runyard.domain import errors, slices
 from runyard.domain.job import Attempt
+from runyard.domain.slices import Slice
 from runyard.domain.states import AttemptStatus
 from runyard.stores import rows
 from runyard.stores.base import ActiveAttempt
@@ -52,6 +53,7 @@ _ACTIVE = Statement(
         _attempts.gpus,
         _attempts.ports,
         _attempts.started_at,
+        _attempts.slices,
         training_jobs.c.array_id,
         training_jobs.c.timeout_s,
     )
@@ -75,6 +77,14 @@ _SHARES = Statement(
         grants.c.kind == "gpu",
         grants.c.resource == bindparam("uuid"),
     )
+)
+_TAKE_OVER = Statement(
+    update(attempts).where(
+        _attempts.attempt_id == bindparam("the_id"),
+        _attempts.node_id == bindparam("owner"),
+        _LIVE,
+    ),
+    ("node_id",),
 )
 _RELEASE = Statement(delete(grants).where(grants.c.attempt_id == bindparam("the_id")))
 
@@ -136,6 +146,7 @@ class AttemptReads(Session):
                 array_id=row.array_id,
                 started_at=row.started_at,
                 expected_s=row.timeout_s,
+                slices=slices.from_list(row.slices),
             )
             for row in self._rows(_ACTIVE)
         ]
@@ -144,25 +155,29 @@ class AttemptReads(Session):
 class AttemptWrites(AttemptReads):
     def insert_attempt(self, attempt: Attempt) -> None:
         self._run(_INSERT, **rows.attempt_columns(attempt))
-        if attempt.gpus or attempt.ports:
-            self._driver.before_grants(attempt.machine_id)
-            self._run_many(_INSERT_GRANT, self._grants_of(attempt))
+        parts: Sequence[Attempt | Slice] = attempt.slices or (attempt,)
+        for machine_id in sorted({part.machine_id for part in parts if part.gpus or part.ports}):
+            self._driver.before_grants(machine_id)
+        for part in parts:
+            # One by one: two slices on one machine may share a GPU.
+            if part.gpus or part.ports:
+                self._run_many(_INSERT_GRANT, self._grants_of(attempt.attempt_id, part))
 
-    def _grants_of(self, attempt: Attempt) -> list[dict[str, Any]]:
-        held = {"machine_id": attempt.machine_id, "attempt_id": attempt.attempt_id}
+    def _grants_of(self, attempt_id: str, part: Attempt | Slice) -> list[dict[str, Any]]:
+        held = {"machine_id": part.machine_id, "attempt_id": attempt_id}
         wanted = [
             {
                 **held,
                 "kind": "gpu",
                 "resource": gpu.uuid,
-                "share": self._free_share(attempt.machine_id, gpu.uuid, gpu.milli),
+                "share": self._free_share(part.machine_id, gpu.uuid, gpu.milli),
                 "milli": gpu.milli,
             }
-            for gpu in attempt.gpus
+            for gpu in part.gpus
         ]
         wanted += [
             {**held, "kind": "port", "resource": str(port), "share": 0, "milli": WHOLE_GPU}
-            for port in attempt.ports
+            for port in part.ports
         ]
         return wanted
 
@@ -190,6 +205,10 @@ class AttemptWrites(AttemptReads):
         statement = _guarded_update(frozenset(columns), expect)
         if not expect or not self._run(statement, the_id=attempt_id, **columns):
             raise errors.StaleWrite(attempt=attempt_id)
+
+    def take_over(self, attempt_id: str, from_node: str, to_node: str) -> bool:
+        owned = {"the_id": attempt_id, "owner": from_node}
+        return self._run(_TAKE_OVER, **owned, node_id=to_node) > 0
 
     def release_grants(self, attempt_id: str) -> None:
         self._run(_RELEASE, the_id=attempt_id)

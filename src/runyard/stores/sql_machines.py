@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, exists, insert, select, update
 
 from runyard.domain.resources import Capacity, Gpu, Holder, Load
-from runyard.stores.base import Node
+from runyard.stores.base_machines import Node
+from runyard.stores.column_types import Moment
 from runyard.stores.prepared import Statement
 from runyard.stores.session import Session
-from runyard.stores.tables import fenced_gpus, nodes
+from runyard.stores.tables import fenced_gpus, grants, nodes
 
+_OFFER = ("kind", "address", "labels", "alive", "cluster")  # what only executors' nodes have
 _NODES = Statement(select(nodes).order_by(nodes.c.node_id))
 _PUT_COLUMNS = [c.key for c in nodes.c if c.key not in ("node_id", "drained")]
 _UPDATE_NODE = Statement(
@@ -20,6 +22,21 @@ _UPDATE_NODE = Statement(
 )
 _INSERT_NODE = Statement(insert(nodes).inline(), [c.key for c in nodes.c])
 _DRAIN = Statement(update(nodes).where(nodes.c.node_id == bindparam("the_node")), ("drained",))
+_DROP_NODE = Statement(
+    delete(nodes).where(
+        nodes.c.node_id == bindparam("the_node"),
+        nodes.c.offer.is_not(None),
+        ~exists(select(grants.c.attempt_id).where(grants.c.machine_id == nodes.c.machine_id)),
+    )
+)
+_DEPOSE = Statement(
+    update(nodes)
+    .where(
+        nodes.c.node_id == bindparam("the_node"),
+        nodes.c.heartbeat_at == bindparam("heard", type_=Moment),
+    )
+    .values(epoch=nodes.c.epoch + 1)
+)
 _FENCES = Statement(
     select(fenced_gpus.c.uuid, fenced_gpus.c.reason)
     .where(fenced_gpus.c.machine_id == bindparam("machine"))
@@ -54,12 +71,19 @@ class MachineWrites(MachineReads):
             "load": None if node.load is None else asdict(node.load),
             "executors": node.executors,
             "heartbeat_at": node.heartbeat_at,
+            "offer": None if node.is_server else {name: getattr(node, name) for name in _OFFER},
         }
         if not self._run(_UPDATE_NODE, the_node=node.node_id, **columns):
             self._run(_INSERT_NODE, node_id=node.node_id, drained=node.drained, **columns)
 
     def set_drained(self, node_id: str, drained: bool) -> bool:
         return self._run(_DRAIN, the_node=node_id, drained=drained) > 0
+
+    def drop_node(self, node_id: str) -> bool:
+        return self._run(_DROP_NODE, the_node=node_id) > 0
+
+    def depose_node(self, node_id: str, heard_at: float) -> bool:
+        return self._run(_DEPOSE, the_node=node_id, heard=heard_at) > 0
 
     def fence_gpu(self, machine_id: str, uuid: str, reason: str, at: float) -> None:
         told = {"reason": reason, "fenced_at": at}
@@ -83,6 +107,7 @@ def _node_from(row: Any) -> Node:
         executors=tuple(row.executors),
         drained=row.drained,
         heartbeat_at=row.heartbeat_at,
+        **(row.offer or {}),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Integer, and_, bindparam, func, literal_column, or_, select, text, update
 
 from runyard.domain.job import Job, Priority
+from runyard.domain.slices import Gang
 from runyard.domain.states import WAITING, JobStatus
 from runyard.stores import rows
 from runyard.stores.base import WaitingJob, WaitingShape
@@ -133,6 +134,7 @@ class QueueReads(Session):
                 array_id=row.array_id,
                 array_limit=row.array_limit,
                 wait=rows.reason_from(row.wait_code, row.wait_params),
+                gang=None if row.gang is None else Gang(**row.gang),
                 head_queued_at=row.queued_at,
                 head_job_id=row.head_id,
             )

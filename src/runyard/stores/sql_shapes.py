@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from sqlalchemy import bindparam, delete, exists, insert, select, update
 
 from runyard.domain.job import JobSpec, Priority
@@ -35,8 +37,12 @@ def shape_key(priority: Priority, spec: JobSpec) -> str:
     array = f"{spec.array.limit}/{spec.array.array_id}" if spec.array else ""
     return (
         f"{priority.value}|{request.cpu_milli}|{request.memory_mb}|{request.gpu_milli}"
-        f"|{request.gpu_type or ''}|{request.port_count}|{spec.executor}|{array}"
+        f"|{request.gpu_type or ''}|{request.port_count}|{spec.executor}|{array}{_gang_key(spec)}"
     )
+
+
+def _gang_key(spec: JobSpec) -> str:
+    return f"|{spec.gang.nodes}|{spec.gang.placement}" if spec.gang else ""
 
 
 class ShapeReads(Session):
@@ -79,4 +85,5 @@ class ShapeWrites(ShapeReads):
             executor=spec.executor,
             array_id=spec.array.array_id if spec.array else None,
             array_limit=spec.array.limit if spec.array else 0,
+            gang=asdict(spec.gang) if spec.gang else None,
         )

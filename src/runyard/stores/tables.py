@@ -74,6 +74,7 @@ shapes = Table(
     Column("array_limit", Integer, nullable=False),
     Column("wait_code", Text),
     Column("wait_params", Json),
+    Column("gang", Json),  # of distributed jobs: nodes, placement
     sqlite_autoincrement=True,
 )
 
@@ -192,6 +193,7 @@ attempts = Table(
     Column("created_at", Moment, nullable=False),
     Column("started_at", Moment),
     Column("ended_at", Moment),
+    Column("slices", Json),  # of one that runs on nodes of an executor
     UniqueConstraint("job_id", "number"),
     _only("ix_attempts_live", "node_id", where=IS_LIVE),
 )
@@ -279,6 +281,7 @@ nodes = Table(
     Column("executors", Json, nullable=False),
     Column("drained", Boolean, nullable=False),
     Column("heartbeat_at", Moment, nullable=False),
+    Column("offer", Json),  # of a node of an executor: kind, address, labels, alive, cluster
 )
 
 fenced_gpus = Table(

@@ -13,7 +13,8 @@ from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job, JobSpec, NewJob, Priority
 from runyard.domain.resources import Capacity, Request
 from runyard.domain.states import AttemptStatus, JobStatus, Move, move
-from runyard.stores.base import Node, Store, Transaction
+from runyard.stores.base import Store, Transaction
+from runyard.stores.base_machines import Node
 
 _numbers = itertools.count(1)
 START = 1_790_000_000.123456  # a moment that microseconds hold exactly enough

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from runyard.api import asking
 from runyard.api.describing import body_of
 from runyard.api.json_body import Json, iso, optional_object
-from runyard.stores.base import Node
+from runyard.stores.base_machines import Node
 from runyard.wire import answers as shapes
 from runyard.wire import requests
 

@@ -8,12 +8,14 @@ machines and on what starts, never on how many jobs wait.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from runyard.domain import reasons
 from runyard.domain.reasons import Reason
+from runyard.domain.scheduling.gang import Chosen, fit_gang, slices_of
 from runyard.domain.scheduling.queue_order import QueueWalk
-from runyard.domain.scheduling.reservations import carried_over, reserve
-from runyard.domain.scheduling.room import Fit, Room
+from runyard.domain.scheduling.reservations import carried_over, reserve, reserve_gang
+from runyard.domain.scheduling.room import Room
 from runyard.domain.scheduling.view import (
     AttemptView,
     Decision,
@@ -24,7 +26,12 @@ from runyard.domain.scheduling.view import (
     ShapeView,
     WaitingJobView,
 )
-from runyard.domain.scheduling.wait_reasons import lasting_reason, passing_reason, runs_on
+from runyard.domain.scheduling.wait_reasons import (
+    executor_of,
+    lasting_reason,
+    passing_reason,
+    runs_on,
+)
 
 
 def decide(view: QueueView) -> Decision:
@@ -40,7 +47,9 @@ class _Pass:
             attempt.array_id for attempt in view.attempts if attempt.array_id is not None
         )
         self.reserved: dict[str, Reservation] = {}  # by machine
-        self.before = {reservation.job_id: reservation for reservation in view.reservations}
+        self.before: dict[int, list[Reservation]] = {}
+        for kept in view.reservations:
+            self.before.setdefault(kept.job_id, []).append(kept)
         self.placements: list[Placement] = []
         self.waits: dict[int, Reason] = {}
         self.walk = QueueWalk(view.shapes)
@@ -80,9 +89,9 @@ class _Pass:
 
     def start(self, shape: ShapeView, job: WaitingJobView) -> Reason | None:
         """Place the job where it fits best; else why not, with a reservation if it starves."""
-        best = self.best_fit(shape)
-        if best is not None:
-            self.take(shape, job, *best)
+        chosen = self.best_fit(shape)
+        if chosen:
+            self.take(shape, job, chosen)
             return None
         machines = self.candidates(shape)
         reason = passing_reason(shape, machines, self.room, self.reservation_on)
@@ -90,34 +99,40 @@ class _Pass:
             self.keep_room(shape, job, machines)
         return reason
 
-    def best_fit(self, shape: ShapeView) -> tuple[MachineView, Fit] | None:
+    def best_fit(self, shape: ShapeView) -> Chosen | None:
+        if shape.nodes > 1:
+            return fit_gang(shape, self.candidates(shape), self.room, self.reservation_on)
         fits = []
         for machine in self.candidates(shape):
             if machine.closed_gates:
                 continue
-            fit = self.room.fit(machine, shape.request, self.reservation_on(machine))
+            fit = self.room.fit(machine, shape.first_request, self.reservation_on(machine))
             if fit is not None:
                 fits.append((machine, fit))
         if len(fits) <= 1:
-            return fits[0] if fits else None
-        return min(fits, key=lambda item: self.room.looseness(item[0], shape.request, item[1]))
+            return fits
+        return [min(fits, key=lambda item: self.room.looseness(item[0], shape.request, item[1]))]
 
-    def take(self, shape: ShapeView, job: WaitingJobView, machine: MachineView, fit: Fit) -> None:
-        attempt = AttemptView(
-            machine_id=machine.machine_id,
-            node_id=machine.node_id,
-            request=shape.request,
-            gpus=fit.gpus,
-            ports=fit.ports,
-            array_id=shape.array_id,
+    def take(self, shape: ShapeView, job: WaitingJobView, chosen: Chosen) -> None:
+        parts = tuple(
+            AttemptView(machine.machine_id, machine.node_id, shape.request, fit.gpus, fit.ports)
+            for machine, fit in chosen
         )
-        self.room.take(attempt)
+        first, (machine, fit) = parts[0], chosen[0]
+        self.room.take(first if len(parts) == 1 else replace(first, slices=parts))
         self.running += 1
         if shape.array_id is not None:
             self.of_array[shape.array_id] += 1
         self.placements.append(
             Placement(
-                job.job_id, shape.id, machine.node_id, machine.machine_id, fit.gpus, fit.ports
+                job.job_id,
+                shape.id,
+                machine.node_id,
+                machine.machine_id,
+                fit.gpus if len(chosen) == 1 else tuple(g for _, one in chosen for g in one.gpus),
+                fit.ports,
+                executor_of(shape, machine),
+                slices_of(chosen),
             )
         )
 
@@ -125,9 +140,9 @@ class _Pass:
         self, shape: ShapeView, job: WaitingJobView, machines: list[MachineView]
     ) -> None:
         open_machines = [m for m in machines if m.machine_id not in self.reserved]
-        before = self.before.get(job.job_id)
-        made = reserve(shape, job, open_machines, self.room, before, self.view.now)
-        if made is not None:
+        before = self.before.get(job.job_id, [])
+        keep = reserve if shape.nodes == 1 else reserve_gang
+        for made in keep(shape, job, open_machines, self.room, before, self.view.now):
             self.reserved[made.machine_id] = made
 
     def candidates(self, shape: ShapeView) -> list[MachineView]:

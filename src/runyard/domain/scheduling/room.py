@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from runyard.domain.resources import Gpu, GpuGrant, Request
 from runyard.domain.scheduling.gpu_choice import (
@@ -35,9 +37,12 @@ class Used:
         self.ports.update(attempt.ports)
         self.attempts.append(attempt)
 
+    def copy(self) -> Used:
+        gpus, ports, attempts = dict(self.gpu_milli), set(self.ports), list(self.attempts)
+        return Used(self.cpu_milli, self.memory_mb, gpus, ports, attempts)
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+
+class Fit(NamedTuple):
     gpus: tuple[GpuGrant, ...]
     ports: tuple[int, ...]
 
@@ -68,7 +73,8 @@ class Room:
         return found
 
     def take(self, attempt: AttemptView) -> None:
-        self.used(attempt.machine_id).take(attempt)
+        for part in attempt.slices or (attempt,):
+            self.used(part.machine_id).take(part)
         self._attempts_on[attempt.node_id] = self._attempts_on.get(attempt.node_id, 0) + 1
 
     def fit(
@@ -79,20 +85,27 @@ class Room:
         allowed: Callable[[Gpu], bool] = usable,
     ) -> Fit | None:
         """How the request fits there now, beside the reservation; None when it does not."""
-        used, capacity = self.used(machine.machine_id), machine.capacity
-        kept = reserved.request if reserved is not None else _NOTHING
-        if not _enough(request.cpu_milli, capacity.cpu_milli - used.cpu_milli, kept.cpu_milli):
-            return None
-        if not _enough(request.memory_mb, capacity.memory_mb - used.memory_mb, kept.memory_mb):
-            return None
-        gpus: tuple[GpuGrant, ...] | None = ()
-        if request.gpu_milli:
-            held = _kept_gpus(reserved)
-            gpus = choose_gpus(capacity.gpus, request, used.gpu_milli, kept=held, allowed=allowed)
-        if gpus is None:
-            return None
-        ports = self._ports(machine, request, kept.port_count)
-        return None if ports is None else Fit(gpus, ports)
+        return _fit(self.used(machine.machine_id), machine, request, reserved, allowed)
+
+    def fits(
+        self,
+        machine: MachineView,
+        requests: Iterable[Request],
+        reserved: Reservation | None = None,
+        allowed: Callable[[Gpu], bool] = usable,
+    ) -> list[Fit]:
+        """How these fit there beside each other, up to the first that does not."""
+        used: Used | None = None
+        found: list[Fit] = []
+        for request in requests:
+            here = used or self.used(machine.machine_id)
+            fit = _fit(here, machine, request, reserved, allowed)
+            if fit is None:
+                break
+            found.append(fit)
+            used = used or here.copy()
+            used.take(AttemptView(machine.machine_id, machine.node_id, request, *fit))
+        return found
 
     def shortages(self, machine: MachineView, request: Request) -> list[Shortage]:
         """What is missing there now, the scarcest kind first; empty when it fits."""
@@ -108,7 +121,7 @@ class Room:
         ):
             if not _enough(wanted, total - taken, 0):
                 missing.append(Shortage(resource, wanted, max(0, total - taken), total))
-        if self._ports(machine, request, 0) is None:
+        if _ports(used, machine, request, 0) is None:
             free = self._free_ports(machine)
             missing.append(Shortage("port", request.port_count, free, capacity.port_count))
         return missing
@@ -129,17 +142,6 @@ class Room:
             machine.node_id,
         )
 
-    def _ports(self, machine: MachineView, request: Request, keep: int) -> tuple[int, ...] | None:
-        if not request.port_count:
-            return ()
-        return choose_ports(
-            machine.capacity.port_first,
-            machine.capacity.port_count,
-            request.port_count,
-            self.used(machine.machine_id).ports | machine.busy_ports,
-            keep=keep,
-        )
-
     def _free_ports(self, machine: MachineView) -> int:
         first, count = machine.capacity.port_first, machine.capacity.port_count
         taken = self.used(machine.machine_id).ports | machine.busy_ports
@@ -147,6 +149,47 @@ class Room:
 
 
 _NOTHING = Request(0, 0)
+
+
+def _fit(
+    used: Used,
+    machine: MachineView,
+    request: Request,
+    reserved: Reservation | None,
+    allowed: Callable[[Gpu], bool],
+) -> Fit | None:
+    capacity = machine.capacity
+    kept, times = _NOTHING, 1
+    if reserved is not None:
+        kept, times = reserved.request, reserved.slices
+    free = capacity.cpu_milli - used.cpu_milli
+    if not _enough(request.cpu_milli, free, kept.cpu_milli * times):
+        return None
+    free = capacity.memory_mb - used.memory_mb
+    if not _enough(request.memory_mb, free, kept.memory_mb * times):
+        return None
+    gpus: tuple[GpuGrant, ...] | None = ()
+    if request.gpu_milli:
+        held = _kept_gpus(reserved)
+        gpus = choose_gpus(capacity.gpus, request, used.gpu_milli, kept=held, allowed=allowed)
+    if gpus is None:
+        return None
+    ports = _ports(used, machine, request, kept.port_count * times)
+    return None if ports is None else Fit(gpus, ports)
+
+
+def _ports(
+    used: Used, machine: MachineView, request: Request, keep: int
+) -> tuple[int, ...] | None:
+    if not request.port_count:
+        return ()
+    return choose_ports(
+        machine.capacity.port_first,
+        machine.capacity.port_count,
+        request.port_count,
+        used.ports | machine.busy_ports,
+        keep=keep,
+    )
 
 
 def _enough(wanted: int, free: int, kept: int) -> bool:
@@ -157,7 +200,7 @@ def _kept_gpus(reserved: Reservation | None) -> Mapping[str, int] | None:
     if reserved is None or not reserved.gpu_uuids:
         return None
     each = reserved.request.gpu_milli if reserved.request.shares_gpu else WHOLE
-    return dict.fromkeys(reserved.gpu_uuids, each)
+    return {uuid: many * each for uuid, many in Counter(reserved.gpu_uuids).items()}
 
 
 def _free_gpu_milli(gpus: Iterable[Gpu], request: Request, used: Mapping[str, int]) -> int:

@@ -11,14 +11,22 @@ from typing import Any
 from runyard.domain import reasons
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import Capacity, Gpu, Request
+from runyard.domain.scheduling.gang import groups, most_slices
 from runyard.domain.scheduling.gpu_choice import WHOLE, matches_type
 from runyard.domain.scheduling.room import Room, Shortage
 from runyard.domain.scheduling.view import MachineView, Reservation, ShapeView
 
 
 def runs_on(shape: ShapeView, machine: MachineView) -> bool:
-    """Whether the machine has the shape's executor and is large enough for it."""
+    """Whether the machine has the shape's executor and is large enough for a slice of it."""
+    if shape.nodes > 1 and not machine.node:
+        return False
     return _has_executor(shape, machine) and not _too_small(shape.request, machine.capacity)
+
+
+def executor_of(shape: ShapeView, machine: MachineView) -> str:
+    """Which executor of the machine starts it."""
+    return machine.executors[0] if shape.executor == "auto" else shape.executor
 
 
 def lasting_reason(shape: ShapeView, machines: Sequence[MachineView]) -> Reason | None:
@@ -28,9 +36,9 @@ def lasting_reason(shape: ShapeView, machines: Sequence[MachineView]) -> Reason 
     having = [machine for machine in machines if _has_executor(shape, machine)]
     if not having:
         return Reason(reasons.EXECUTOR_UNAVAILABLE, {"executor": shape.executor})
-    if any(not _too_small(shape.request, machine.capacity) for machine in having):
-        return None
     request = shape.request
+    if any(not _too_small(request, machine.capacity) for machine in having):
+        return _too_few(shape, having) if shape.nodes > 1 else None
     names = sorted({gpu.name for machine in having for gpu in machine.capacity.gpus})
     if (
         request.gpu_milli
@@ -49,6 +57,8 @@ def passing_reason(
 ) -> Reason:
     """Why the shape does not start now on the machines that are large enough for it (at least
     one): from the machine that comes nearest to taking it."""
+    if shape.nodes > 1:
+        return _not_enough_nodes(shape, list(machines), room, reserved)
     return min(
         (_on_machine(shape.request, machine, room, reserved(machine)) for machine in machines),
         key=lambda found: found[0],
@@ -70,6 +80,42 @@ def _on_machine(
         return (2, 0.0, machine.node_id), _held_elsewhere(request, machine)
     lacking = sum(1 - short.free / short.wanted for short in shortages)
     return (3, lacking, machine.node_id), _not_enough(shortages[0])
+
+
+def _too_few(shape: ShapeView, machines: Sequence[MachineView]) -> Reason | None:
+    """Of a job of several slices: the machines hold too few of them even when they are empty."""
+    empty = Room()
+    fitting = [machine for machine in machines if runs_on(shape, machine)]
+    held = [most_slices(shape, group, empty, _any) for group in groups(fitting)]
+    if any(many >= shape.nodes for many in held):
+        return None
+    # A server's own machine is one node, however large it is.
+    params = {"resource": "node", "wanted": shape.nodes, "largest": max(held, default=1)}
+    return Reason(reasons.NEVER_FITS, {**params, "each": _each(shape.request)})
+
+
+def _not_enough_nodes(
+    shape: ShapeView,
+    machines: Sequence[MachineView],
+    room: Room,
+    reserved: Callable[[MachineView], Reservation | None],
+) -> Reason:
+    """From the group of machines that comes nearest to holding all slices."""
+    nearest = max(groups(machines), key=lambda group: most_slices(shape, group, room))
+    free = most_slices(shape, nearest, room)
+    kept = [found for machine in nearest if (found := reserved(machine)) is not None]
+    if free >= shape.nodes and kept:
+        return Reason(reasons.RESERVED, {"job": kept[0].ref or str(kept[0].job_id)})
+    params = {"wanted": shape.nodes, "free": free, "total": len(nearest)}
+    return Reason(reasons.NOT_ENOUGH_NODES, {**params, "each": _each(shape.request)})
+
+
+def _each(request: Request) -> dict[str, Any]:
+    """What every node must have, as people ask for it."""
+    wanted: dict[str, Any] = {
+        resource: in_words(resource, amount) for resource, amount in _wanted(request) if amount
+    }
+    return {**wanted, "gpu_type": request.gpu_type} if request.gpu_type else wanted
 
 
 def _held_elsewhere(request: Request, machine: MachineView) -> Reason:
@@ -165,3 +211,7 @@ def _total(resource: str, request: Request, capacity: Capacity) -> int:
 
 def _not_fenced(gpu: Gpu) -> bool:
     return not gpu.fenced
+
+
+def _any(gpu: Gpu) -> bool:  # noqa: ARG001
+    return True

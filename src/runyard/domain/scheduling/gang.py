@@ -1,0 +1,125 @@
+"""Where all slices of a job fit at once: on as few machines as hold them, or each on its own.
+
+All or nothing: half a gang would hold what nobody can use. The slices of one attempt lie on nodes
+of one executor and one cluster, which can reach each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice, repeat
+
+from runyard.domain.resources import Gpu, Request
+from runyard.domain.scheduling.gpu_choice import usable
+from runyard.domain.scheduling.room import Fit, Room
+from runyard.domain.scheduling.view import MachineView, Reservation, ShapeView
+from runyard.domain.slices import Slice
+
+Chosen = list[tuple[MachineView, Fit]]  # one for each slice, in their order
+Reserved = Callable[[MachineView], Reservation | None]
+
+
+def groups(machines: Iterable[MachineView]) -> list[list[MachineView]]:
+    """Machines whose slices can work together. A server's own machine has no other beside it; two
+    servers of one machine are told once."""
+    found: dict[tuple[str, ...], dict[str, MachineView]] = {}
+    for machine in machines:
+        kind = (*machine.executors, machine.cluster) if machine.node else (machine.node_id,)
+        found.setdefault(kind, {}).setdefault(machine.machine_id, machine)
+    return [list(group.values()) for group in found.values()]
+
+
+def fit_gang(
+    shape: ShapeView, machines: Sequence[MachineView], room: Room, reserved: Reserved
+) -> Chosen | None:
+    """Machines for every slice, beside what is reserved; None when not all of them fit now."""
+    spread = shape.gang is not None and shape.gang.placement == "spread"
+    choose = _spread if spread else _pack
+    for group in groups(machine for machine in machines if not machine.closed_gates):
+        chosen = choose(shape, group, room, reserved)
+        if chosen is not None:
+            return chosen
+    return None
+
+
+def most_slices(
+    shape: ShapeView,
+    group: Sequence[MachineView],
+    room: Room,
+    allowed: Callable[[Gpu], bool] = usable,
+) -> int:
+    """How many slices of the shape the machines of a group hold, at most as many as it has."""
+    spread = shape.gang is not None and shape.gang.placement == "spread"
+    each = 1 if spread else shape.nodes
+    held = 0
+    for machine in group:
+        requests = repeat(shape.request, min(each, shape.nodes - held))
+        held += len(room.fits(machine, requests, allowed=allowed))
+        if held >= shape.nodes:
+            break
+    return held
+
+
+def _spread(
+    shape: ShapeView, group: Sequence[MachineView], room: Room, reserved: Reserved
+) -> Chosen | None:
+    if len(group) < shape.nodes:
+        return None
+    fits = [(m, fit) for m in group if (fit := room.fit(m, shape.request, reserved(m)))]
+    if len(fits) < shape.nodes:
+        return None
+    fits.sort(key=lambda item: room.looseness(item[0], shape.request, item[1]))
+    first = _first(shape, fits, room, reserved)
+    if first is None:
+        return None
+    rest = [item for item in fits if item[0] is not first[0]]
+    return [first, *rest[: shape.nodes - 1]]
+
+
+def _first(
+    shape: ShapeView, fits: Chosen, room: Room, reserved: Reserved
+) -> tuple[MachineView, Fit] | None:
+    """Of machines that take a slice, the best that also has the port where all meet."""
+    for machine, _ in fits:
+        fit = room.fit(machine, shape.first_request, reserved(machine))
+        if fit is not None:
+            return machine, fit
+    return None
+
+
+def _pack(
+    shape: ShapeView, group: Sequence[MachineView], room: Room, reserved: Reserved
+) -> Chosen | None:
+    """The machine that holds most slices, then the next: no choice needs fewer machines."""
+    chosen: Chosen = []
+    still = list(group)
+    while len(chosen) < shape.nodes:
+        requests = list(islice(_requests(shape), len(chosen), shape.nodes))
+        offers = [(m, fits) for m in still if (fits := room.fits(m, requests, reserved(m)))]
+        if not offers:
+            return None
+        machine, fits = min(
+            offers,
+            key=lambda offer: (
+                -len(offer[1]),
+                room.looseness(offer[0], shape.request, offer[1][0]),
+            ),
+        )
+        chosen += [(machine, fit) for fit in fits]
+        still.remove(machine)
+    return chosen
+
+
+def _requests(shape: ShapeView) -> Iterable[Request]:
+    """What each slice needs, the first one first."""
+    yield shape.first_request
+    yield from repeat(shape.request)
+
+
+def slices_of(chosen: Chosen) -> tuple[Slice, ...]:
+    """What is kept of it; nothing where the attempt runs on the server's own machine."""
+    return tuple(
+        Slice(index, machine.machine_id, machine.node, machine.address, fit.gpus, fit.ports)
+        for index, (machine, fit) in enumerate(chosen)
+        if machine.node
+    )
