@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -55,19 +55,25 @@ _PING_S = 15.0
 _PONG_S = 20.0
 
 
-def serve(overrides: Mapping[str, object]) -> int:
-    """Run a server in the foreground until it is told to stop; the exit code of the process."""
+def serve(overrides: Mapping[str, object], started_by: Sequence[str] = ()) -> int:
+    """Run a server in the foreground until it is told to stop; the exit code of the process.
+    `started_by` is the command that starts it again, where this process is nothing else."""
     try:
         settings = settings_module.load(overrides)
         with DataDir.open(settings.data_dir) as folder:
             story.open_log(settings.data_dir / "logs", settings.log_level)
             listening = _listen(settings)
+            given_port = settings.port
             settings = replace(settings, port=listening.getsockname()[1])
             with (
                 open_yard(settings, _check_keys) as yard,
                 folder.published(_client_url(settings)),
                 asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
             ):
+                if started_by:
+                    # Where any port would have done, it comes back at the one that people know.
+                    fixed = () if given_port else ("--port", str(settings.port))
+                    yard.drills.comes_back_by = (*started_by, *fixed)
                 return runner.run(_Serving(settings, yard, listening).run())
     except errors.RunyardError as error:
         return _refuse(error)
@@ -214,6 +220,14 @@ def _client_url(settings: Settings) -> str:
     return settings.url
 
 
+def _login_link(yard: Yard, settings: Settings) -> str:
+    """Said, never logged: whoever reads it first is let in."""
+    actor = yard.authenticate(yard.key_ring.ensure_local(settings.data_dir))
+    assert actor is not None  # made a moment ago
+    token = yard.logins.make_link(actor).token
+    return f"Open {_client_url(settings)}/login#token={token} (once, within 10 minutes)"
+
+
 class _Serving:
     """The HTTP server and the way it ends."""
 
@@ -251,6 +265,8 @@ class _Serving:
         story.of().info("Runyard listens on {}", url)
         if not sys.stderr.isatty():  # the log line went to the file only
             print(f"Runyard listens on {url}", flush=True)
+        if self._settings.login_link == "print":
+            print(await asyncio.to_thread(_login_link, self._yard, self._settings), flush=True)
         waiting = asyncio.create_task(self._told.wait())
         await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
         await self._shut_down()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -30,6 +31,9 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     allowed_hosts: tuple[str, ...] = ()  # further names this server may be called by
+    root_path: str = ""  # where a reverse proxy shows this server, as /runyard; empty: at the root
+    session_days: float = 7.0  # a browser that was not used for so long has to log in again
+    login_link: str = "print"  # whether the server says at its start how to log in: print, off
     advertise_url: str = ""  # how other servers of a shared database reach this one
     node_name: str = ""  # empty: the host name
     executors: tuple[str, ...] = ("local",)
@@ -84,6 +88,7 @@ class Settings:
 
 _CHOICES = {
     "on_shutdown": ("keep", "stop"),
+    "login_link": ("print", "off"),
     "stall_action": ("alert", "stop"),
     "cgroups": ("auto", "all", "off"),
     "enforce_memory": ("off", "cgroup", "always"),
@@ -116,7 +121,9 @@ _NOT_NEGATIVE = (
     "cache_quota_gb",
     "notify_quiet_s",
 )
+_ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _POSITIVE = (
+    "session_days",
     "max_concurrent",
     "resource_check_interval",
     "monitoring_interval",
@@ -146,6 +153,12 @@ def load(overrides: Mapping[str, object] | None = None) -> Settings:
     settings = replace(Settings(data_dir=data_dir), **values)
     _check(settings)
     return settings
+
+
+def is_root_path(path: str) -> bool:
+    """Empty, or `/a/b`: never something that a browser could take for another host."""
+    known = len(path) <= 200 and _ROOT_PATH.fullmatch(path) is not None
+    return known and not {".", ".."} & set(path.split("/"))
 
 
 def client_target(data_dir: str | os.PathLike[str] | None = None) -> tuple[str, str]:
@@ -249,6 +262,8 @@ def _check(settings: Settings) -> None:
     if unknown := set(settings.detectors_off) - set(DETECTORS):
         why = f"'{min(unknown)}' is none of {', '.join(DETECTORS)}"
         raise errors.BadSettings(name="detectors_off", why=why)
+    if not is_root_path(settings.root_path):
+        raise errors.BadSettings(name="root_path", why="a path such as /runyard is wanted")
     if not 0 <= settings.port < 65536:
         raise errors.BadSettings(name="port", why="a port is a number from 0 to 65535")
     if not 0 <= settings.job_nice <= 19:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -36,7 +39,9 @@ from runyard.api.routes import (
     queue,
     recovery,
     rules,
+    session,
 )
+from runyard.api.web_files import BUILT, WebFiles
 from runyard.engine.yard import Yard
 from runyard.executors.log_file import LogFiles
 from runyard.settings import Settings
@@ -45,7 +50,35 @@ _MB = 1024 * 1024
 _BATCH_TIMES = 8  # a batch may be so many times larger than a single body
 
 
-def create_app(yard: Yard, settings: Settings) -> FastAPI:
+def create_app(yard: Yard, settings: Settings, web: Path = BUILT) -> FastAPI:
+    app = _with_routes()
+    auth = Auth(yard.authenticate)
+    app.state.yard = yard
+    app.state.auth = auth
+    app.state.log_files = LogFiles()
+    live = LiveSockets(LiveFeed(yard), auth)
+    app.add_api_websocket_route(f"{BASE}/monitor/ws", live.serve)
+    problems.add_handlers(app)
+    limit = int(settings.max_body_mb * _MB)
+    app.add_middleware(
+        Front,
+        auth=auth,
+        hosts=Hosts((settings.host, *settings.allowed_hosts)),
+        web=WebFiles(web),
+        root_path=settings.root_path,
+        body_limit=limit,
+        body_limits={f"{BASE}/jobs/batch": limit * _BATCH_TIMES},
+    )
+    app.add_middleware(RequestCount, tallies=yard.tallies, plain=_plain_paths(app))
+    return app
+
+
+def described() -> dict[str, Any]:
+    """The OpenAPI document, without a yard."""
+    return describe(_with_routes())
+
+
+def _with_routes() -> FastAPI:
     app = FastAPI(
         title="Runyard",
         version=__version__,
@@ -56,23 +89,7 @@ def create_app(yard: Yard, settings: Settings) -> FastAPI:
         redirect_slashes=False,
         responses=ERRORS,
     )
-    auth = Auth(yard.authenticate)
-    app.state.yard = yard
-    app.state.auth = auth
-    app.state.log_files = LogFiles()
     _add_routes(app)
-    live = LiveSockets(LiveFeed(yard), auth)
-    app.add_api_websocket_route(f"{BASE}/monitor/ws", live.serve)
-    problems.add_handlers(app)
-    limit = int(settings.max_body_mb * _MB)
-    app.add_middleware(
-        Front,
-        auth=auth,
-        hosts=Hosts((settings.host, *settings.allowed_hosts)),
-        body_limit=limit,
-        body_limits={f"{BASE}/jobs/batch": limit * _BATCH_TIMES},
-    )
-    app.add_middleware(RequestCount, tallies=yard.tallies, plain=_plain_paths(app))
     return app
 
 
@@ -98,6 +115,7 @@ def _add_routes(app: FastAPI) -> None:
         evidence,
         notifications,
         keys,
+        session,
         datasets,
     ):
         app.include_router(part.router, prefix=BASE)

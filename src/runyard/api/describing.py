@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from runyard.wire import datasets, drills, notify_targets, requests, rules
+from runyard.wire import datasets, drills, notify_targets, requests, rules, sessions
 from runyard.wire.answers import Problem
 from runyard.wire.jobs import JobSubmission
 
@@ -24,6 +24,7 @@ _BODIES = (
     *notify_targets.BODIES,
     *datasets.BODIES,
     drills.DrillRequest,
+    *sessions.BODIES,
 )
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -45,8 +46,11 @@ def describe(app: FastAPI) -> dict[str, Any]:
         )
         components = page.setdefault("components", {})
         components.setdefault("schemas", {}).update(found["$defs"])
-        components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-        page["security"] = [{"key": []}]
+        components["securitySchemes"] = {
+            "key": {"type": "http", "scheme": "bearer"},
+            "session": {"type": "apiKey", "in": "cookie", "name": "runyard_session"},
+        }
+        page["security"] = [{"key": []}, {"session": []}]
         app.openapi_schema = page
     return app.openapi_schema
 

@@ -11,9 +11,11 @@ from loguru import logger
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from runyard.api import session_cookie
 from runyard.api.auth import Auth
 from runyard.api.hosts import Hosts
 from runyard.api.problems import problem
+from runyard.api.web_files import WebFiles
 from runyard.domain import errors
 
 _BODY_HEADERS = (b"content-length", b"transfer-encoding")
@@ -28,22 +30,35 @@ class Front:
         *,
         auth: Auth,
         hosts: Hosts,
+        web: WebFiles,
+        root_path: str,
         body_limit: int,
         body_limits: Mapping[str, int],
     ) -> None:
         self._app = app
         self._auth = auth
         self._hosts = hosts
+        self._web = web
+        self._root_path = root_path.rstrip("/")
         self._body_limit = body_limit
         self._body_limits = body_limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-        elif scope["type"] == "http":
+            return
+        self._find_root(scope)
+        if scope["type"] == "http":
             await self._serve(scope, receive, send)
         else:
             await self._open_socket(scope, receive, send)
+
+    def _find_root(self, scope: Scope) -> None:
+        """A proxy may pass the path on as it was asked for, or without what leads to us."""
+        told = session_cookie.told_root_path(scope)
+        root = scope["root"] = self._root_path or told
+        if root and (scope["path"] + "/").startswith(root + "/"):
+            scope["path"] = scope["path"][len(root) :] or "/"
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = secrets.token_hex(8)
@@ -61,6 +76,10 @@ class Front:
         try:
             self._hosts.check(scope["method"], scope["headers"])
             limited = self._limited(scope, receive)
+            if self._web.serves(scope):
+                unread = False
+                await self._web.serve(scope, limited, send_with_id)
+                return
             scope["actor"] = await self._auth.identify(scope)
             unread = False
             await self._app(scope, limited, send_with_id)

@@ -20,7 +20,7 @@ class Hosts:
 
     def check(self, method: str, headers: list[tuple[bytes, bytes]]) -> None:
         """WrongHost or WrongOrigin; quiet when both fit."""
-        host = origin = site = b""
+        host = origin = site = shown = b""
         for name, value in headers:
             if name == b"host":
                 host = value
@@ -28,9 +28,13 @@ class Hosts:
                 origin = value
             elif name == b"sec-fetch-site":
                 site = value
+            elif name == b"x-forwarded-host":
+                shown = value
         self._check_host(host.decode("latin-1"))
         if method not in _SAFE and (origin or site == b"cross-site"):
-            self._check_origin(origin.decode("latin-1"), host.decode("latin-1"))
+            self._check_origin(
+                origin.decode("latin-1"), host.decode("latin-1"), shown.decode("latin-1")
+            )
 
     def _check_host(self, host: str) -> None:
         name = _bare(host)
@@ -38,9 +42,21 @@ class Hosts:
         if not (name in self._names or name.endswith(".localhost") or _is_address(name)):
             raise errors.WrongHost(host=host)
 
-    def _check_origin(self, origin: str, host: str) -> None:
-        if not origin or urlsplit(origin).netloc.lower() != host.lower():
+    def _check_origin(self, origin: str, host: str, shown: str) -> None:
+        """`shown` is the name by which a proxy was called; a page cannot make one up, because a
+        browser asks us before it sends such a header to another site."""
+        hosts = {host.lower()}
+        if _bare(shown) in self._names:
+            hosts.add(shown.strip().lower())
+        if not origin or _place(origin) not in hosts:
             raise errors.WrongOrigin(origin=origin or "another site")
+
+
+def _place(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _bare(host: str) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from starlette.requests import Request
 
+from runyard.api import session_cookie
 from runyard.domain import errors
 from runyard.domain.job import JobType
 from runyard.domain.states import JobStatus
@@ -93,5 +94,6 @@ def next_page_headers(request: Request, total: int, cursor: str | None) -> dict[
     if cursor is not None:
         url = request.url.include_query_params(cursor=cursor)
         headers["X-Next-Cursor"] = cursor
-        headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
+        path = session_cookie.root_path(request.scope) + url.path
+        headers["Link"] = f'<{path}?{url.query}>; rel="next"'
     return headers

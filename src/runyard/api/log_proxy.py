@@ -11,12 +11,13 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from runyard.api.answers import BASE
+from runyard.api.auth import Auth
 from runyard.domain import errors
 
 _CONNECT_S = 5.0
 _ANSWER_S = 60.0
 _MARK = "x-runyard-forwarded"
-_PASSED_ON = ("authorization", "last-event-id", "accept")
+_PASSED_ON = ("last-event-id", "accept")
 _PASSED_BACK = ("content-type", "content-length", "content-disposition", "x-log-size")
 
 
@@ -84,6 +85,7 @@ def _unreachable(url: str) -> errors.Unavailable:
 def _request(request: Request, host: str) -> bytes:
     target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     lines = [f"GET {target} HTTP/1.1", f"Host: {host}", "Connection: close", f"{_MARK}: 1"]
+    lines.append(f"Authorization: Bearer {Auth.key_of(request.scope)}")
     lines += [f"{name}: {request.headers[name]}" for name in _PASSED_ON if name in request.headers]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 

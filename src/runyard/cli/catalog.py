@@ -41,6 +41,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "Server",
         (
             ("server", "run the server in the foreground"),
+            ("open", "open the web page, logged in (--print: only the link)"),
             ("doctor", "check that this machine is fit to run jobs"),
             ("demo", "submit a small training job and follow it"),
             ("notify", "who is told of everybody's jobs; add, rm, test, deliveries"),
@@ -48,6 +49,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("backup", "copy the database while the server runs"),
             ("prune", "forget jobs that ended long ago"),
             ("completion", "print the completion script of a shell"),
+            ("openapi", "print the description of the HTTP API"),
             ("version", "print the version"),
         ),
     ),

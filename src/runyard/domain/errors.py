@@ -24,6 +24,7 @@ RunyardError
 +- Forbidden              403  forbidden
 +- WrongHost              421  wrong_host            called by a name that is not this server's
 +- WrongOrigin            403  wrong_origin          a web page of another site asked
++- WrongCsrfToken         403  wrong_csrf_token      a session without its page's token
 +- TooManyFailedLogins    429  too_many_failed_logins
 +- TooLarge               413  too_large
 +- Unavailable            503: the server cannot do it now
@@ -108,9 +109,17 @@ class JobTypeNotAvailable(BadRequest):
 class DrillNotAvailable(BadRequest):
     code = "drill_not_available"
     status = 422
+    text = "There is no fault '{fault}'; there are {faults}."
+
+
+class DrillServerStays(BadRequest):
+    """A server inside another program would take that program down with it."""
+
+    code = "drill_server_stays"
+    status = 422
     text = (
-        "The fault '{fault}' cannot be done from outside without touching the program itself; "
-        "kill9, oom, disk, hang and corrupt can."
+        "This server was not started by 'runyard server' and could not come back: it does not do "
+        "the fault 'server'."
     )
 
 
@@ -176,7 +185,7 @@ class NotEnded(Conflict):
 
 
 class DrillTooEarly(Conflict):
-    """params: job, waits_for (start, second checkpoint)."""
+    """params: job, waits_for (start, first step, first checkpoint, second checkpoint)."""
 
     code = "drill_too_early"
     text = "The drill of {job} waits for its {waits_for}."
@@ -216,6 +225,12 @@ class WrongOrigin(RunyardError):
     code = "wrong_origin"
     status = 403
     text = "A web page of {origin} may not do this."
+
+
+class WrongCsrfToken(RunyardError):
+    code = "wrong_csrf_token"
+    status = 403
+    text = "To change something, a session needs its token in the header X-CSRF-Token."
 
 
 class TooManyFailedLogins(RunyardError):

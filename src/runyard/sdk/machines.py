@@ -51,6 +51,14 @@ class Machines:
         asked = given(job=job, node=node, keys=list(keys), since=since, until=until, points=points)
         return dict(self._ask("/monitor/history", asked)["series"])
 
+    def login_link(self) -> dict[str, Any]:
+        """A token that logs one browser in as this key: token, path, expires_at."""
+        return self._do("/session/link") or {}
+
+    def who_am_i(self) -> dict[str, Any]:
+        """The name, role and scopes of this key."""
+        return dict(self._ask("/session"))
+
     def nodes(self) -> list[dict[str, Any]]:
         return rows(self._ask("/nodes"))
 

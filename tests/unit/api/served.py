@@ -46,7 +46,7 @@ class Answer:
 class Served:
     """`key` is an admin's; `user`, `other` and `viewer` are keys of those roles."""
 
-    def __init__(self, folder: Path, **settings) -> None:
+    def __init__(self, folder: Path, web: Path | None = None, **settings) -> None:
         wanted = {"max_concurrent": 4, "preflight": "off", **settings}
         self.settings = Settings(data_dir=folder, **wanted)
         folder.mkdir(exist_ok=True)
@@ -60,7 +60,7 @@ class Served:
         _, self.user = self.yard.key_ring.create("ann", "user")
         _, self.other = self.yard.key_ring.create("bob", "user")
         _, self.viewer = self.yard.key_ring.create("vera", "viewer")
-        self.app = create_app(self.yard, self.settings)
+        self.app = create_app(self.yard, self.settings, web or folder / "web")
         self._serve()
 
     def _serve(self) -> None:
