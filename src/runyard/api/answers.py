@@ -87,6 +87,7 @@ def _spec(spec: JobSpec) -> dict[str, Any]:
         "isolation": spec.isolation,
         "notify": [notifications.shown_target(target) for target in spec.notify] or None,
         "checkpoint": None if spec.checkpoint is None else asdict(spec.checkpoint),
+        "distributed": None if spec.distributed is None else asdict(spec.distributed),
         **{name: spec.extra.get(name) for name in KEPT_FIELDS},
     }
 

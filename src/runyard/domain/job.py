@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from runyard.domain.checkpoints.spec import CheckpointSpec
 from runyard.domain.datasets import Dataset
+from runyard.domain.distributed import Distributed
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import GpuGrant, Request
 from runyard.domain.slices import Gang, Slice
@@ -115,6 +116,7 @@ class JobSpec:
     preflight: bool | None = None  # None until it is decided at submit
     notify: tuple[NotifyTarget, ...] = ()
     checkpoint: CheckpointSpec | None = None
+    distributed: Distributed | None = None  # set exactly when the job type says so
     memory_asked: bool = False  # a person wrote memory_gb: it may be enforced
     tty: bool = False
     isolation: Literal["none", "strict"] = "none"

@@ -8,6 +8,7 @@ from typing import Any
 from runyard.domain import slices
 from runyard.domain.checkpoints.spec import CheckpointSpec
 from runyard.domain.datasets import Dataset
+from runyard.domain.distributed import Distributed
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import (
     ArrayPlace,
@@ -77,6 +78,8 @@ def _spec_rest(spec: JobSpec) -> dict[str, Any]:
         rest["notify"] = [asdict(target) for target in spec.notify]
     if spec.checkpoint is not None:
         rest["checkpoint"] = asdict(spec.checkpoint)
+    if spec.distributed is not None:
+        rest["distributed"] = asdict(spec.distributed)
     if spec.memory_asked:
         rest["memory_asked"] = True
     if spec.tty:
@@ -145,7 +148,7 @@ def spec_from(row: Any) -> JobSpec:
     if row.array_id is not None:
         array = ArrayPlace(row.array_id, row.array_index, rest.get("array_limit", 0))
     delays, lease = rest.get("retry_delays"), rest.get("lease")
-    checkpoint = rest.get("checkpoint")
+    checkpoint, distributed = rest.get("checkpoint"), rest.get("distributed")
     return JobSpec(
         name=row.name,
         command=tuple(json_text.decode(command)) if rest.get("argv") else command,
@@ -181,6 +184,7 @@ def spec_from(row: Any) -> JobSpec:
         preflight=rest.get("preflight"),
         notify=tuple(_notify_target_from(kept) for kept in rest.get("notify", ())),
         checkpoint=None if checkpoint is None else CheckpointSpec(**checkpoint),
+        distributed=None if distributed is None else Distributed(**distributed),
         memory_asked=rest.get("memory_asked", False),
         tty=rest.get("tty", False),
         isolation=rest.get("isolation", "none"),

@@ -8,16 +8,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from runyard.domain import dependencies, errors, job, job_services
-from runyard.wire import job_fields, refusals, service_clashes
+from runyard.wire import distributed_field, job_fields, refusals, service_clashes
 from runyard.wire import job_types as types
 from runyard.wire.checkpoint_field import JobCheckpoint
+from runyard.wire.distributed_field import JobDistributed
 from runyard.wire.notify_targets import MOST_TARGETS, JobNotify
 from runyard.wire.recovery_field import JobRecovery
 
-# Kept with the job beside its spec, some for releases that can do what they ask for.
-KEPT_FIELDS = ("recovery", "distributed")
+# Kept with the job beside its spec.
+KEPT_FIELDS = ("recovery",)
 # What a job would miss if nobody told the person that this release does not act on it.
-NOT_YET_HONOURED = ("distributed",)
+NOT_YET_HONOURED: tuple[str, ...] = ()
 
 
 class ArrayElement(BaseModel):
@@ -108,7 +109,7 @@ class JobSubmission(BaseModel):
     recovery: JobRecovery | None = None
     lease_s: types.Seconds | None = None
     on_lease_lost: Literal["cancel", "keep"] | None = None
-    distributed: types.KeptObject | None = None
+    distributed: JobDistributed | None = None
     tty: bool | None = None
     isolation: Annotated[Literal["none", "strict"], types.Lowered] | None = None
 
@@ -140,6 +141,7 @@ class JobSubmission(BaseModel):
         return job.JobSpec(
             name=self.name or job_fields.default_name(self.command),
             command=self.command,
+            job_type=job.JobType.DISTRIBUTED if self.distributed else job.JobType.SINGLE,
             description=self.description or "",
             working_dir=self.working_dir,
             env_vars=self.env_vars or {},
@@ -161,6 +163,7 @@ class JobSubmission(BaseModel):
             preflight=self.preflight,
             notify=tuple(target.to_target() for target in self.notify or ()),
             checkpoint=self.checkpoint.to_spec() if self.checkpoint else None,
+            distributed=self.distributed.to_spec() if self.distributed else None,
             tty=bool(self.tty),
             isolation=self.isolation or "none",
             extra={
@@ -197,8 +200,10 @@ def read_job(body: Any, where: str = "") -> JobSubmission:
         asked = JobSubmission.model_validate(body)
     except ValidationError as error:
         raise refusals.from_pydantic(error, errors.InvalidJob, FIELDS, where) from None
-    if asked.job_type not in (None, job.JobType.SINGLE):
+    if asked.job_type not in (None, job.JobType.SINGLE, job.JobType.DISTRIBUTED):
         raise errors.JobTypeNotAvailable(job_type=asked.job_type.value)
+    if wrong := distributed_field.problems(asked, where):
+        raise refusals.refusal(errors.InvalidJob, wrong)
     for ref, _ in asked.depends_on or ():
         if not (ref.startswith(dependencies.BATCH_MARK) or job_fields.is_job_ref(ref)):
             raise errors.UnknownDependency(job=ref)

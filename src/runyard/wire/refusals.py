@@ -33,7 +33,8 @@ def _unknown_field(
         *above, name = error["loc"]
         known = names if not above else _NESTED
         near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
-        nearest = _ELSEWHERE.get(str(name).lower()) or (near[0] if near else None)
+        elsewhere = _ELSEWHERE_NESTED if above else _ELSEWHERE
+        nearest = elsewhere.get(str(name).lower()) or (near[0] if near else None)
         fields.append({"field": where + _dotted(error["loc"]), "nearest": nearest})
     first = fields[0]
     message = f"There is no field '{first['field']}'."
@@ -45,6 +46,7 @@ def _unknown_field(
 _NESTED = (
     *("array_id", "index", "limit", "status", "type", "owner", "q", "label"),
     *("url", "secret", "events"),
+    *("nodes", "procs_per_node", "launcher", "placement", "gang_grace_s", "finish_skew_s"),
 )
 # Names that mean the same in other schedulers' job files but look too different to be near.
 _ELSEWHERE = {
@@ -71,6 +73,21 @@ _ELSEWHERE = {
     "retries": "max_retries",
     "type": "job_type",
     "container": "image",
+    "nodes": "distributed.nodes",
+    "nnodes": "distributed.nodes",
+    "num_nodes": "distributed.nodes",
+    "procs_per_node": "distributed.procs_per_node",
+    "nproc_per_node": "distributed.procs_per_node",
+    "launcher": "distributed.launcher",
+}
+_ELSEWHERE_NESTED = {
+    "nnodes": "nodes",
+    "num_nodes": "nodes",
+    "nproc_per_node": "procs_per_node",
+    "gpus_per_node": "procs_per_node",
+    "ntasks_per_node": "procs_per_node",
+    "world_size": "procs_per_node",
+    "strategy": "placement",
 }
 
 

@@ -85,7 +85,8 @@ def test_an_unknown_field_is_refused_with_the_nearest_right_name(served, name, n
     ("change", "code"),
     [
         ({"job_type": "pipeline"}, "job_type_not_available"),
-        ({"job_type": "distributed"}, "job_type_not_available"),
+        ({"job_type": "hyperparameter"}, "job_type_not_available"),
+        ({"job_type": "distributed"}, "invalid_job"),
         ({"depends_on": ["job-doesnotexist"]}, "unknown_dependency"),
         ({"depends_on": ["not an id"]}, "unknown_dependency"),
         ({"depends_on": [99999999999999999999999]}, "unknown_dependency"),

@@ -217,18 +217,12 @@ def test_an_image_and_an_array_and_labels():
     assert refused(image="x", executor="local") == [("executor", "image_needs_container")]
 
 
-def test_fields_of_later_releases_are_kept_and_named_in_a_warning():
-    asked = {
-        "recovery": {"gpu_oom": {"max_attempts": 2}},
-        "distributed": {"nodes": 2},
-    }
+def test_fields_that_are_kept_as_they_were_sent():
+    asked = {"recovery": {"gpu_oom": {"max_attempts": 2}}}
     made = read_job({"command": "x", **asked})
     assert made.to_submission().spec.extra == asked
     assert set(asked) == set(KEPT_FIELDS)
-    warned = {one["params"]["field"] for one in made.warnings()}
-    assert warned == {"distributed"}
-    assert {one["code"] for one in made.warnings()} == {"not_yet_honoured"}
-    assert refused(distributed={"x": "\0"}) == [("distributed", "nul_character")]
+    assert made.warnings() == []
 
 
 def test_what_a_job_says_about_its_recovery():
@@ -332,7 +326,7 @@ def test_a_plain_job_has_no_warnings():
     assert read_job({"command": "x", "tty": False, "services": []}).warnings() == []
 
 
-@pytest.mark.parametrize("kind", ["distributed", "hyperparameter", "pipeline"])
+@pytest.mark.parametrize("kind", ["hyperparameter", "pipeline"])
 def test_job_types_of_later_releases(kind):
     with pytest.raises(errors.JobTypeNotAvailable) as caught:
         read_job({"command": "x", "job_type": kind})
