@@ -285,32 +285,6 @@ class EventAnswer(BaseModel):
     params: dict[str, Any]
 
 
-class LogGap(BaseModel):
-    """Where the middle of a long log was dropped to keep it within its limit."""
-
-    at: int = Field(description="Place in `logs` of the line that shows the gap.")
-    from_byte: int
-    to_byte: int
-    bytes: int
-    lines: int | None = Field(
-        description="Lines that were dropped; null when nobody counted them."
-    )
-
-
-class LogsAnswer(BaseModel):
-    logs: list[str]
-    from_: int | None = Field(
-        alias="from", description="Number of the first line; null for a tail."
-    )
-    numbers: list[int] | None = Field(description="Of each line, with `grep`.")
-    next: int | None = Field(description="`from` that continues here; null for a tail.")
-    size: int
-    attempt: int | None
-    ended: bool
-    complete: bool = Field(description="False when a limit cut the answer short.")
-    gaps: list[LogGap]
-
-
 class QueueAnswer(BaseModel):
     dispatching: bool
     max_concurrent: int

@@ -361,3 +361,14 @@ def test_a_gap_is_told_in_every_form(served, follow):
     assert '"bytes":3145728' in told[0]
     assert told[1] == f"1:{4 << 20}"
     assert stream.lines()[-1] == "line 399999"
+
+
+def test_a_tail_with_the_outline_of_the_whole_log(served):
+    """R37: the page opens at the end, and its scroll bar spans every line."""
+    job = served.running()
+    data = b"".join(b"line %d\n" % n for n in range(5000)) + b"bar 1%\rbar 2%"
+    served.write(job, data)
+    body = served.api("GET", f"/jobs/{job}/logs", tail=2, outline="true").body
+    assert body["logs"] == ["line 4999", "bar 2%"]
+    assert body["outline"] == {"total": 5001, "resume": len(data) - 6, "dropped": []}
+    assert "outline" not in served.api("GET", f"/jobs/{job}/logs", tail=2).body

@@ -13,6 +13,7 @@ from runyard.api.describing import body_of
 from runyard.api.routes import jobs, logs
 from runyard.api.routes.actions import CANCEL_ANSWERS
 from runyard.wire import answers as shapes
+from runyard.wire.log_answers import LogsAnswer
 
 router = APIRouter()
 
@@ -38,7 +39,7 @@ router.get(
 router.get(
     "/api/training-jobs/{ref}/logs",
     operation_id="get_training_job_logs",
-    response_model=shapes.LogsAnswer,
+    response_model=LogsAnswer,
     responses=logs.OTHER_FORMS,
 )(logs.get_logs)
 

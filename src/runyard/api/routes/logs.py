@@ -15,8 +15,9 @@ from runyard.api.json_body import Json
 from runyard.domain import errors, log_lines
 from runyard.executors import log_search
 from runyard.executors.log_file import LogFile, LogFiles, Page
+from runyard.executors.log_outline import Outline, outline
 from runyard.executors.log_spans import Gap
-from runyard.wire import answers as shapes
+from runyard.wire.log_answers import LogsAnswer
 
 router = APIRouter()
 
@@ -41,7 +42,7 @@ Count = Annotated[int | None, Query(ge=0, le=_FAR)]
 @router.get(
     "/jobs/{ref}/logs",
     operation_id="get_logs",
-    response_model=shapes.LogsAnswer,
+    response_model=LogsAnswer,
     responses=OTHER_FORMS,
 )
 async def get_logs(
@@ -63,6 +64,9 @@ async def get_logs(
     service: Annotated[
         str, Query(max_length=100, description="The log of this service of the job.")
     ] = "",
+    outlined: Annotated[
+        bool, Query(alias="outline", description="Also the log as a whole: `outline`.")
+    ] = False,
 ) -> Response:
     """Carriage returns are folded to the last state of a line, except with `raw`."""
     yard = asking.yard(request)
@@ -79,7 +83,11 @@ async def get_logs(
         return _raw(log, ref, offset or 0, length)
     page = await run_in_threadpool(_page, log, tail, from_, limit, grep, regex)
     number = attempt or _number(path)
-    return Json(_answer(page, number, ended))
+    answer = _answer(page, number, ended)
+    if outlined:
+        whole = await run_in_threadpool(outline, log, page.size)
+        answer["outline"] = _whole(whole)
+    return Json(answer)
 
 
 def _files(request: Request) -> LogFiles:
@@ -130,6 +138,23 @@ def _answer(page: Page, attempt: int | None, ended: bool) -> dict[str, Any]:
                 "lines": gap.lines,
             }
             for place, gap in page.gaps
+        ],
+    }
+
+
+def _whole(found: Outline) -> dict[str, Any]:
+    return {
+        "total": found.total,
+        "resume": found.resume,
+        "dropped": [
+            {
+                "from_byte": part.start,
+                "to_byte": part.end,
+                "bytes": part.end - part.start,
+                "before": part.before,
+                "after": part.after,
+            }
+            for part in found.dropped
         ],
     }
 
