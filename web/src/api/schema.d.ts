@@ -1073,6 +1073,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/training/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Session
+         * @description Who asks, by a session or by a key.
+         */
+        get: operations["get_session"];
+        put?: never;
+        /**
+         * Log In
+         * @description Give a key, or the token of a login link, and get a cookie. No key is needed to ask.
+         */
+        post: operations["log_in"];
+        /**
+         * Log Out
+         * @description End this session; a key is left alone.
+         */
+        delete: operations["log_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training/session/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create Login Link
+         * @description A link that logs one browser in as whoever asks, once, within ten minutes.
+         */
+        post: operations["create_login_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/training/datasets": {
         parameters: {
             query?: never;
@@ -1714,6 +1762,16 @@ export interface components {
              * @description Of the checkpoint that was.
              */
             step?: number | null;
+            /**
+             * Bad Step
+             * @description The first that a bad loss was told for.
+             */
+            bad_step?: number | null;
+            /**
+             * Pid
+             * @description Of the main process that a new server must find.
+             */
+            pid?: number | null;
         };
         /** FileAnswer */
         FileAnswer: {
@@ -2098,6 +2156,28 @@ export interface components {
             disk: number;
         };
         /**
+         * LogDropped
+         * @description Where lines were dropped, in a log as a whole.
+         */
+        LogDropped: {
+            /** From Byte */
+            from_byte: number;
+            /** To Byte */
+            to_byte: number;
+            /** Bytes */
+            bytes: number;
+            /**
+             * Before
+             * @description Number of the last line before it; -1 when there is none.
+             */
+            before: number;
+            /**
+             * After
+             * @description Number of the line that goes on behind it.
+             */
+            after: number;
+        };
+        /**
          * LogGap
          * @description Where the middle of a long log was dropped to keep it within its limit.
          */
@@ -2118,6 +2198,36 @@ export interface components {
              * @description Lines that were dropped; null when nobody counted them.
              */
             lines: number | null;
+        };
+        /** LogOutline */
+        LogOutline: {
+            /**
+             * Total
+             * @description Lines, dropped and unfinished ones included.
+             */
+            total: number;
+            /**
+             * Resume
+             * @description The byte to follow from; a last line without an end is told again from there.
+             */
+            resume: number;
+            /** Dropped */
+            dropped: components["schemas"]["LogDropped"][];
+        };
+        /** LoginLinkAnswer */
+        LoginLinkAnswer: {
+            /**
+             * Token
+             * @description For one login; in a link it goes after the #.
+             */
+            token: string;
+            /**
+             * Path
+             * @description Of the page that uses it, with the token.
+             */
+            path: string;
+            /** Expires At */
+            expires_at: string;
         };
         /** LogsAnswer */
         LogsAnswer: {
@@ -2151,6 +2261,8 @@ export interface components {
             complete: boolean;
             /** Gaps */
             gaps: components["schemas"]["LogGap"][];
+            /** @description The log as a whole, when it was asked for. */
+            outline?: components["schemas"]["LogOutline"] | null;
         };
         /** LossesAnswer */
         LossesAnswer: {
@@ -2600,6 +2712,37 @@ export interface components {
             /** Signal */
             signal: number | null;
         };
+        /**
+         * SessionAnswer
+         * @description Who asks, and what they may do.
+         */
+        SessionAnswer: {
+            /**
+             * Name
+             * @description Of the key; jobs that it submits belong to this owner.
+             */
+            name: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "admin" | "user" | "viewer";
+            /**
+             * Scopes
+             * @description write: submit, and act on own jobs; admin: everything.
+             */
+            scopes: ("read" | "write" | "admin")[];
+            /**
+             * Expires At
+             * @description Later with every use; null: it does not end.
+             */
+            expires_at: string | null;
+            /**
+             * Csrf
+             * @description For the header X-CSRF-Token of every change; null with a key.
+             */
+            csrf: string | null;
+        };
         /** SubmitAnswer */
         SubmitAnswer: {
             /**
@@ -2797,7 +2940,7 @@ export interface components {
         DrillRequest: {
             /**
              * Fault
-             * @description kill9, oom, disk, hang or corrupt.
+             * @description kill9, oom, nan, disk, hang, corrupt or server.
              */
             fault: string;
         };
@@ -2848,6 +2991,44 @@ export interface components {
              * @enum {string}
              */
             resume: "auto" | "never";
+        };
+        /**
+         * JobDistributed
+         * @description How many ranks a job has and who starts them. Resources are those of one node.
+         */
+        JobDistributed: {
+            /**
+             * Nodes
+             * @default 1
+             */
+            nodes: number;
+            /**
+             * Procs Per Node
+             * @default 1
+             */
+            procs_per_node: number;
+            /**
+             * Launcher
+             * @default env
+             * @enum {string}
+             */
+            launcher: "env" | "torchrun";
+            /**
+             * Placement
+             * @default pack
+             * @enum {string}
+             */
+            placement: "pack" | "spread";
+            /**
+             * Gang Grace S
+             * @default null
+             */
+            gang_grace_s: number | null;
+            /**
+             * Finish Skew S
+             * @default null
+             */
+            finish_skew_s: number | null;
         };
         /**
          * JobNotify
@@ -3111,11 +3292,8 @@ export interface components {
              * @default null
              */
             on_lease_lost: ("cancel" | "keep") | null;
-            /**
-             * Distributed
-             * @default null
-             */
-            distributed: Record<string, never> | null;
+            /** @default null */
+            distributed: components["schemas"]["JobDistributed"] | null;
             /**
              * Tty
              * @default null
@@ -3152,6 +3330,22 @@ export interface components {
              * @default null
              */
             expires_in_s: number | null;
+        };
+        /**
+         * LoginRequest
+         * @description A key, or the token of a login link; one of the two.
+         */
+        LoginRequest: {
+            /**
+             * Key
+             * @default null
+             */
+            key: string | null;
+            /**
+             * Token
+             * @default null
+             */
+            token: string | null;
         };
         /**
          * NotificationRequest
@@ -3812,6 +4006,8 @@ export interface operations {
                 follow?: boolean;
                 /** @description The log of this service of the job. */
                 service?: string;
+                /** @description Also the log as a whole: `outline`. */
+                outline?: boolean;
             };
             header?: never;
             path: {
@@ -5392,6 +5588,124 @@ export interface operations {
             };
         };
     };
+    get_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionAnswer"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    log_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoginRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionAnswer"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    log_out: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_login_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginLinkAnswer"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_datasets: {
         parameters: {
             query?: never;
@@ -5649,6 +5963,8 @@ export interface operations {
                 follow?: boolean;
                 /** @description The log of this service of the job. */
                 service?: string;
+                /** @description Also the log as a whole: `outline`. */
+                outline?: boolean;
             };
             header?: never;
             path: {
