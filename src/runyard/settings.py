@@ -37,6 +37,12 @@ class Settings:
     advertise_url: str = ""  # how other servers of a shared database reach this one
     node_name: str = ""  # empty: the host name
     executors: tuple[str, ...] = ("local",)
+    docker_host: str = ""  # unix://PATH; empty: DOCKER_HOST, then the usual sockets; off: no engine
+    docker_network: str = "bridge"  # of containers: bridge, host, none or a network's name
+    docker_user: str = ""  # whom containers run as: UID:GID; empty: as the server; image: as it says
+    docker_shm_gb: float = 0.0  # shared memory of a container; 0: as much as it has memory
+    docker_mounts: tuple[str, ...] = ()  # HOST[:INSIDE][:ro], into every container
+    docker_pull: str = "missing"  # images: missing (pulled if they are), always, never
     max_concurrent: int = 2
     gpus: tuple[int, ...] | None = None  # indexes of the pool; None: all there are
     gpu_lock_dir: Path = Path("/tmp/runyard-gpu-locks")
@@ -49,6 +55,7 @@ class Settings:
     gate_memory: float = 85.0
     gate_disk: float = 90.0
     starvation_s: float = 600.0
+    server_lease_s: float = 90.0  # a server of a shared database silent so long is taken for dead
     stall_min_s: float = 600.0  # the least time without a new step that is called a stall
     stall_action: str = "alert"  # what a stall leads to: alert, stop (and a new attempt)
     detectors_off: tuple[str, ...] = ()  # those that should not look, by the codes of their alerts
@@ -92,6 +99,7 @@ _CHOICES = {
     "stall_action": ("alert", "stop"),
     "cgroups": ("auto", "all", "off"),
     "enforce_memory": ("off", "cgroup", "always"),
+    "docker_pull": ("missing", "always", "never"),
     "notify_lang": ("en", "zh"),
     "preflight": ("auto", "off"),
     "log_level": ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
@@ -119,10 +127,12 @@ _NOT_NEGATIVE = (
     "job_pids_limit",
     "prometheus_jobs",
     "cache_quota_gb",
+    "docker_shm_gb",
     "notify_quiet_s",
 )
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _POSITIVE = (
+    "server_lease_s",
     "session_days",
     "max_concurrent",
     "resource_check_interval",

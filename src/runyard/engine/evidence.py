@@ -91,7 +91,7 @@ class EvidenceTaker:
         latest = self._parts.board.latest(attempt.job_id)
         shown = {name: one.value for name, one in latest.items() if name.startswith("gpu.")}
         found: list[dict[str, Any]] = []
-        for grant in attempt.gpus:
+        for grant in () if attempt.slices else attempt.gpus:
             processes = self._parts.machine.processes(grant.uuid)
             found.append(
                 {

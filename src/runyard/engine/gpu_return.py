@@ -44,7 +44,7 @@ class GpuReturn:
 
     def remember(self, attempt: Attempt) -> None:
         """Note what the GPUs hold before an attempt starts."""
-        if attempt.gpus:
+        if attempt.gpus and not attempt.slices:  # of nodes elsewhere their executor tells
             used = {grant.uuid: self._parts.machine.used_mb(grant.uuid) for grant in attempt.gpus}
             self._before.remember(attempt.attempt_id, used)
 
@@ -69,7 +69,7 @@ class GpuReturn:
                 self._note(attempt)
 
     def _note(self, attempt: Attempt) -> None:
-        if attempt.gpus and attempt.attempt_id not in self._waiting:
+        if attempt.gpus and not attempt.slices and attempt.attempt_id not in self._waiting:
             self._used[attempt.attempt_id] = {
                 grant.uuid: self._parts.machine.used_mb(grant.uuid) for grant in attempt.gpus
             }
@@ -83,7 +83,7 @@ class GpuReturn:
         for attempt_id, end in ends:
             with self._parts.store.read() as reader:
                 attempt = reader.attempt(attempt_id)
-            if attempt is None or not attempt.gpus or "gpus" in end.receipt:
+            if attempt is None or not attempt.gpus or attempt.slices or "gpus" in end.receipt:
                 ready.append((attempt_id, end))
             elif self._is_new(attempt_id):
                 threading.Thread(

@@ -10,6 +10,7 @@ from runyard.domain.resources import Capacity, Gpu, Holder, Load
 from runyard.domain.scheduling.gates import GateLimits, Gates, update_gates
 from runyard.probes.base import GpuProbe, GpuProcess, MachineProbe
 from runyard.settings import Settings
+from runyard.stores.base_machines import Node
 
 # A GPU may be taken by somebody else at any time: a pass that wants one looks again after this.
 GPU_FRESH_S = 1.0
@@ -40,7 +41,8 @@ class Machine:
         self.machine_id = probe.machine_id()
         self.boot_id = probe.boot_id()
         self.drained = False
-        self.executors: tuple[str, ...] = ()  # those that can start something now
+        self.executors: tuple[str, ...] = ()  # those that can start something here now
+        self.offered: tuple[Node, ...] = ()  # machines that executors offer besides this one
         self.fenced: dict[str, str] = {}
         self.load: Load | None = None
         self.gates = Gates()

@@ -11,6 +11,7 @@ from runyard.domain.events import Event
 from runyard.domain.resources import Gpu
 from runyard.engine import story
 from runyard.engine.actor import Actor
+from runyard.engine.executor_nodes import ExecutorNodes
 from runyard.engine.parts import Parts
 from runyard.stores.base import ActiveAttempt, Reader, Transaction
 from runyard.stores.base_machines import Node
@@ -35,6 +36,8 @@ class GpuView:
 class Machines:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self.executor_nodes = ExecutorNodes(parts)
+        self._epoch = 0
 
     def load_decisions(self) -> None:
         """What people decided before this start: fenced GPUs, a drained node."""
@@ -44,11 +47,12 @@ class Machines:
             own = [n for n in reader.nodes() if n.node_id == self._parts.node_id]
         machine.drained = any(node.drained for node in own)
 
-    def register(self, epoch_grows: bool) -> None:
-        """Tell the store that this node is here and how it is."""
+    def register(self, epoch_grows: bool) -> bool:
+        """Tell the store that this node is here and how it is. False when others have taken it
+        for dead meanwhile: what it ran on a shared cluster may be theirs."""
         machine, settings = self._parts.machine, self._parts.settings
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction) -> int:
             known = next((n for n in tx.nodes() if n.node_id == self._parts.node_id), None)
             machine.drained = known.drained if known else False
             machine.fenced = tx.fenced_gpus(machine.machine_id)
@@ -68,8 +72,14 @@ class Machines:
                     heartbeat_at=self._parts.store.now(),
                 )
             )
+            if machine.offered:
+                self.executor_nodes.load(tx)
+                self.executor_nodes.put(tx)
+            return epoch
 
-        self._parts.store.write(work, durable=epoch_grows)
+        epoch = self._parts.store.write(work, durable=epoch_grows)
+        before, self._epoch = self._epoch, epoch
+        return epoch_grows or epoch == before
 
     def nodes(self) -> list[Node]:
         with self._parts.store.read() as reader:
@@ -94,6 +104,7 @@ class Machines:
         changed = self._parts.store.write(work)
         if changed.node_id == self._parts.node_id:
             self._parts.machine.drained = drained
+        self._reload_offered()
         self._parts.store.wake_others("queue")
         story.of().info("node {} {} by {}", changed.name, code, actor.name)
         return changed
@@ -112,44 +123,57 @@ class Machines:
             for gpu in machine.capacity.gpus if own else node.capacity.gpus:
                 used: Callable[[str], int] | None = machine.used_mb if own else None
                 reason = fenced[node.machine_id].get(gpu.uuid)
-                views.append(_view(node.node_id, gpu, active, refs, reason, used))
+                views.append(_view(node, gpu, active, refs, reason, used))
         return views
 
     def fence(self, gpu: str, reason: str, actor: Actor) -> GpuView:
-        def change(tx: Transaction, uuid: str, now: float) -> Event:
-            tx.fence_gpu(self._parts.machine.machine_id, uuid, reason, now)
+        def change(tx: Transaction, machine_id: str, uuid: str, now: float) -> Event:
+            tx.fence_gpu(machine_id, uuid, reason, now)
             return Event(events.GPU_FENCED, now, actor.name, params={"gpu": uuid})
 
         return self._change_gpu(gpu, actor, change)
 
     def unfence(self, gpu: str, actor: Actor) -> GpuView:
-        def change(tx: Transaction, uuid: str, now: float) -> Event:
-            tx.unfence_gpu(self._parts.machine.machine_id, uuid)
+        def change(tx: Transaction, machine_id: str, uuid: str, now: float) -> Event:
+            tx.unfence_gpu(machine_id, uuid)
             return Event(events.GPU_UNFENCED, now, actor.name, params={"gpu": uuid})
 
         return self._change_gpu(gpu, actor, change)
 
     def _change_gpu(
-        self, gpu: str, actor: Actor, change: Callable[[Transaction, str, float], Event]
+        self, gpu: str, actor: Actor, change: Callable[[Transaction, str, str, float], Event]
     ) -> GpuView:
         actor.must_be_admin()
         machine = self._parts.machine
-        uuid = self._uuid_of(gpu)
+        node_id, machine_id, uuid = self._find_gpu(gpu)
         now = self._parts.clock()
 
         def work(tx: Transaction) -> dict[str, str]:
-            tx.append_event(None, change(tx, uuid, now))
+            tx.append_event(None, change(tx, machine_id, uuid, now))
             return tx.fenced_gpus(machine.machine_id)
 
         machine.fenced = self._parts.store.write(work)
         machine.refresh()
-        return next(view for view in self.gpus() if view.uuid == uuid)
+        self._reload_offered()
+        return next(v for v in self.gpus() if (v.node_id, v.uuid) == (node_id, uuid))
 
-    def _uuid_of(self, gpu: str) -> str:
-        for known in self._parts.machine.capacity.gpus:
+    def _find_gpu(self, gpu: str) -> tuple[str, str, str]:
+        """(node, machine, uuid): by index here, by uuid, or as NODE:INDEX on an executor's."""
+        machine = self._parts.machine
+        for known in machine.capacity.gpus:
             if gpu in (known.uuid, str(known.index)):
-                return known.uuid
+                return self._parts.node_id, machine.machine_id, known.uuid
+        for node in machine.offered:
+            for known in node.capacity.gpus:
+                names = (f"{node.node_id}:{known.index}", f"{node.name}:{known.index}")
+                if gpu == known.uuid or gpu in names:
+                    return node.node_id, node.machine_id, known.uuid
         raise errors.NotFound(f"There is no GPU {gpu} on this node.", gpu=gpu)
+
+    def _reload_offered(self) -> None:
+        if self._parts.machine.offered:
+            with self._parts.store.read() as reader:
+                self.executor_nodes.load(reader)
 
 
 def _find_node(reader: Reader, node: str) -> Node:
@@ -167,7 +191,7 @@ def _find_node(reader: Reader, node: str) -> Node:
 
 
 def _view(
-    node_id: str,
+    node: Node,
     gpu: Gpu,
     active: list[ActiveAttempt],
     refs: dict[int, str],
@@ -181,11 +205,13 @@ def _view(
             "share": grant.milli / 1000,
         }
         for attempt in active
-        for grant in attempt.gpus
+        for part in attempt.slices or (attempt,)
+        if part.machine_id == node.machine_id
+        for grant in part.gpus
         if grant.uuid == gpu.uuid
     )
     return GpuView(
-        node_id=node_id,
+        node_id=node.node_id,
         index=gpu.index,
         uuid=gpu.uuid,
         name=gpu.name,

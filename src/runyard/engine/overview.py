@@ -13,7 +13,6 @@ from runyard.engine import watchers
 from runyard.engine.machines import GpuView, Machines
 from runyard.engine.metric_history import MetricHistory
 from runyard.engine.parts import Parts
-from runyard.engine.placing import NODE_SILENT_S
 from runyard.engine.views import JobView, QueueStatus, Views
 from runyard.stores.base import Reader
 from runyard.stores.base_machines import Node
@@ -131,9 +130,10 @@ class Overviews:
     def _node(self, reader: Reader, node: Node) -> NodeNow:
         if node.node_id == self._parts.node_id:
             return NodeNow(node, self._parts.board.node_latest(node.node_id))
-        if self._parts.store.now() - node.heartbeat_at > NODE_SILENT_S:
+        lease_s = self._parts.settings.server_lease_s
+        if self._parts.store.now() - node.heartbeat_at > lease_s:
             return NodeNow(node, {})
-        since = MetricRange(since=self._parts.clock() - NODE_SILENT_S)
+        since = MetricRange(since=self._parts.clock() - lease_s)
         names = reader.node_metric_names(node.node_id)
         found = {name: reader.node_series(node.node_id, name, 1, since).samples for name in names}
         return NodeNow(node, {name: each[-1] for name, each in found.items() if each})

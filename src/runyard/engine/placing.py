@@ -21,7 +21,7 @@ from runyard.domain.scheduling.view import (
     WaitingJobView,
 )
 from runyard.domain.states import AttemptStatus, JobStatus, Stage
-from runyard.engine import starts
+from runyard.engine import executor_nodes, starts
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
 from runyard.stores.base import ActiveAttempt, Transaction, WaitingShape
@@ -29,8 +29,6 @@ from runyard.stores.base import ActiveAttempt, Transaction, WaitingShape
 PAUSED_FLAG = "dispatch_paused"
 # Most jobs a pass looks at per shape; more slots than that are filled by the next pass.
 _MOST_HEADS = 200
-# A node that has not been heard of for so long takes nothing.
-NODE_SILENT_S = 90.0
 _TAG_BITS = 61
 _ACTOR = "scheduler"
 
@@ -61,10 +59,9 @@ class Placer:
         view = self._view(tx, shapes, now)
         decision = placement.decide(view)
         self._reservations = decision.reservations
-        executors = view.machines[0].executors
         known = {job.id: job for job in fresh}
         placed = [
-            self._apply(tx, chosen, known.get(chosen.job_id), executors, now)
+            self._apply(tx, chosen, known.get(chosen.job_id), now)
             for chosen in decision.placements
         ]
         waits = self._waits(tx, view, decision.waits)
@@ -85,7 +82,8 @@ class Placer:
         here has no reason to wait where another server could take it."""
         if not self._parts.store.shared or not own:
             return own
-        anywhere = placement.decide(replace(view, machines=view.machines + self._others(tx)))
+        others = self._others(tx, view.machines)
+        anywhere = placement.decide(replace(view, machines=view.machines + others))
         return {shape: anywhere.waits.get(shape, Reason(reasons.QUEUED)) for shape in own}
 
     def _view(self, tx: Transaction, shapes: list[WaitingShape], now: float) -> QueueView:
@@ -101,7 +99,7 @@ class Placer:
                 for shape in shapes
                 if (view := _shape(tx, shape, min(free, _MOST_HEADS), others)).jobs
             ),
-            machines=(self._own_machine(tx),),
+            machines=self._own_machines(tx),
             attempts=tuple(_attempt(attempt) for attempt in active),
             max_concurrent=settings.max_concurrent,
             now=now,
@@ -110,13 +108,14 @@ class Placer:
             reservations=self._reservations,
         )
 
-    def _own_machine(self, tx: Transaction) -> MachineView:
-        machine = self._parts.machine
+    def _own_machines(self, tx: Transaction) -> tuple[MachineView, ...]:
+        """This server's own, and those that its executors offer."""
+        machine, drained = self._parts.machine, {}
         if self._parts.store.shared:
             # Somebody may have drained us through another server.
-            own = [node for node in tx.nodes() if node.node_id == self._parts.node_id]
-            machine.drained = any(node.drained for node in own)
-        return MachineView(
+            drained = {node.node_id: node.drained for node in tx.nodes()}
+            machine.drained = drained.get(self._parts.node_id, False)
+        own = MachineView(
             node_id=self._parts.node_id,
             machine_id=machine.machine_id,
             capacity=machine.capacity,
@@ -124,12 +123,18 @@ class Placer:
             drained=machine.drained,
             closed_gates=machine.gates.closed,
         )
+        if not machine.offered:
+            return (own,)
+        return (own, *executor_nodes.views(machine.offered, drained))
 
-    def _others(self, tx: Transaction) -> tuple[MachineView, ...]:
-        """The other servers of a shared store that have been heard of lately."""
-        clock = self._parts.store.now()
+    def _others(self, tx: Transaction, own: Sequence[MachineView]) -> tuple[MachineView, ...]:
+        """The other servers of a shared store that have been heard of lately, and the nodes that
+        only they reach."""
+        since = self._parts.store.now() - self._parts.settings.server_lease_s
         limits = self._parts.machine.limits
-        return tuple(
+        known = {machine.node_id for machine in own}
+        heard = [n for n in tx.nodes() if n.node_id not in known and n.heartbeat_at > since]
+        servers = tuple(
             MachineView(
                 node_id=node.node_id,
                 machine_id=node.machine_id,
@@ -138,16 +143,17 @@ class Placer:
                 drained=node.drained,
                 closed_gates=update_gates(Gates(), node.load, limits).closed,
             )
-            for node in tx.nodes()
-            if node.node_id != self._parts.node_id and clock - node.heartbeat_at < NODE_SILENT_S
+            for node in heard
+            if node.is_server
         )
+        offered = tuple(node for node in heard if not node.is_server)
+        return servers + executor_nodes.views(offered, {})
 
     def _apply(
         self,
         tx: Transaction,
         chosen: Placement,
         known: Job | None,
-        executors: tuple[str, ...],
         now: float,
     ) -> Placed:
         job = known or tx.job(chosen.job_id)
@@ -161,9 +167,9 @@ class Placer:
             number=number,
             status=AttemptStatus.STARTING,
             node_id=self._parts.node_id,
-            machine_id=machine.machine_id,
+            machine_id=chosen.machine_id,
             boot_id=machine.boot_id,
-            executor=executors[0] if job.spec.executor == "auto" else job.spec.executor,
+            executor=chosen.executor,
             request=job.spec.request,
             tag=fingerprint(self._parts.random(8)),
             created_at=now,
@@ -171,6 +177,7 @@ class Placer:
             gpus=chosen.gpus,
             ports=chosen.ports,
             params={**job.spec.params, **start.adjustments.params},
+            slices=chosen.slices,
         )
         tx.insert_attempt(attempt)
         tx.apply(
@@ -211,6 +218,7 @@ def _shape(tx: Transaction, shape: WaitingShape, free: int, others: set[int]) ->
         array_id=shape.array_id,
         array_limit=shape.array_limit,
         more=len(heads) >= max(free, 1),
+        gang=shape.gang,
     )
 
 
@@ -224,6 +232,18 @@ def _attempt(active: ActiveAttempt) -> AttemptView:
         array_id=active.array_id,
         started_at=active.started_at,
         expected_s=active.expected_s,
+        slices=tuple(
+            AttemptView(
+                part.machine_id,
+                active.node_id,
+                active.request,
+                part.gpus,
+                part.ports,
+                started_at=active.started_at,
+                expected_s=active.expected_s,
+            )
+            for part in active.slices
+        ),
     )
 
 

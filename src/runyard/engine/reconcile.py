@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from runyard.domain import events, reasons
+from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.alert import CANNOT_BE_KILLED, AlertLevel, NewAlert
 from runyard.domain.preparation import Preparation
@@ -20,7 +21,6 @@ from runyard.engine import alerting, cancel_reasons, story
 from runyard.engine.commands import Commands, unit_of
 from runyard.engine.ending import Ender
 from runyard.engine.parts import Parts
-from runyard.engine.placing import NODE_SILENT_S
 from runyard.executors.base import End, Sight, Sighting, Stop, Swept
 from runyard.stores.base import Transaction
 
@@ -51,11 +51,13 @@ class Reconciler:
         self._ender = ender
         self._commands = commands
         self._record = record
+        self._adopted: list[tuple[Attempt, Sighting]] = []
 
     def adopt(self) -> Found:
         """The round at a start: nothing can be on its way to an executor."""
         found = self._round(patience_s=0.0)
         if found != Found():
+            self._note_adopted()
             story.of().info(
                 "adopted {} running attempts; {} ended while no server ran, {} never started",
                 found.running,
@@ -151,6 +153,20 @@ class Reconciler:
             self._parts.store.write(lambda tx: cancel_reasons.say_reachable(tx, job.id))
         if adopted:
             log.info("adopted: {} since {}", seen.sight.value, seen.started_at)
+            self._adopted.append((attempt, seen))
+
+    def _note_adopted(self) -> None:
+        adopted, self._adopted = self._adopted, []
+        now = self._parts.clock()
+
+        def work(tx: Transaction) -> None:
+            for attempt, seen in adopted:
+                told = {"attempt": attempt.number, "pid": seen.pid}
+                event = Event(events.JOB_ADOPTED, now, _ACTOR, attempt.attempt_id, told)
+                tx.append_event(attempt.job_id, event)
+
+        if adopted:
+            self._parts.store.write(work, durable=False)
 
     def _stop_of(self, attempt: Attempt, job: Job) -> Stop:
         """The request as the events tell it: who asked, when, and whether by force."""
@@ -170,12 +186,12 @@ class Reconciler:
 
     def _mark_unreachable(self) -> None:
         """A cancel for an attempt of a silent server stays cancelling, and says why."""
-        now = self._parts.store.now()
+        now, settings = self._parts.store.now(), self._parts.settings
         with self._parts.store.read() as reader:
             silent = {
                 node.node_id: node.name
                 for node in reader.nodes()
-                if now - node.heartbeat_at > NODE_SILENT_S
+                if node.is_server and now - node.heartbeat_at > settings.server_lease_s
             }
             units: list[Attempt | Preparation] = []
             if silent:

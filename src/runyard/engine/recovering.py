@@ -138,8 +138,10 @@ class Recovery:
     def fence(self, tx: Transaction, job: Job, attempt: Attempt, made: Plan, now: float) -> None:
         """GPUs that are suspected get no further job until a person looked at them."""
         why = f"{made.reason.params.get('category')} of {job.ref}"
+        parts = attempt.slices or (attempt,)
+        machine_of = {grant.uuid: part.machine_id for part in parts for grant in part.gpus}
         for uuid in made.fence:
-            tx.fence_gpu(attempt.machine_id, uuid, why, now)
+            tx.fence_gpu(machine_of.get(uuid, attempt.machine_id), uuid, why, now)
             tx.append_event(
                 None,
                 Event(events.GPU_FENCED, now, _ACTOR, attempt.attempt_id, {"gpu": uuid}),

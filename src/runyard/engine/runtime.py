@@ -39,6 +39,7 @@ from runyard.stores.base import Transaction
 
 _MEASURE_S = 5.0
 _HEARTBEAT_S = 15.0
+_BEATS_IN_A_LEASE = 5
 _RETENTION_S = 3600.0
 _LEASE_LOOK_S = 30.0  # leases that other servers of a shared store have given
 _PREPARE_LOOK_S = 5.0  # a job whose dependencies are met wakes nobody
@@ -88,7 +89,8 @@ class Runtime:
         self.leases = Leases(parts, commands, self.wake)
         settings = parts.settings
         self._scheduling = Loop("scheduling", self._schedule, settings.resource_check_interval)
-        self._measuring = Loop("measuring", self._measure, _MEASURE_S)
+        measure_s = min(_MEASURE_S, settings.server_lease_s / _BEATS_IN_A_LEASE)
+        self._measuring = Loop("measuring", self._measure, measure_s)
         interval = settings.reconcile_interval
         self._reconciling = Loop("reconciling", self._reconcile, interval, first_after=interval)
         self._retaining = Loop("retention", self._retain, _RETENTION_S, first_after=60)
@@ -102,6 +104,7 @@ class Runtime:
             self._preparing,
             self._leasing,
         )
+        self._heartbeat_s = min(_HEARTBEAT_S, settings.server_lease_s / _BEATS_IN_A_LEASE)
         self._heartbeat_due = 0.0
         self.shutting_down = False
         self.running = False
@@ -253,9 +256,11 @@ class Runtime:
         changed = self._look_at_executors()
         if self._parts.machine.refresh() or changed:
             self.wake()
+        if changed:
+            self._heartbeat_due = 0.0
         now = time.monotonic()
         if now >= self._heartbeat_due:
-            self._heartbeat_due = now + _HEARTBEAT_S
+            self._heartbeat_due = now + self._heartbeat_s
             self._machines.register(epoch_grows=False)
         self._gpu_return.note_use()
         return None
@@ -265,11 +270,14 @@ class Runtime:
         machine = self._parts.machine
         before = machine.executors
         machine.executors = tuple(
-            name for name, executor in self._parts.executors.items() if executor.available()[0]
+            name
+            for name, executor in self._parts.executors.items()
+            if executor.available()[0] and executor.nodes() is None
         )
         for name in set(before) - set(machine.executors):
             story.of().error("the {} executor cannot start anything now", name)
-        return machine.executors != before
+        changed = self._machines.executor_nodes.look()
+        return changed or machine.executors != before
 
     def _reconcile(self) -> float | None:
         self._reconciler.round()

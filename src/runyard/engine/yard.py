@@ -135,10 +135,21 @@ class Yard:
         return self._views.job(ref)
 
     def jobs(
-        self, chosen: JobFilter, limit: int, cursor: str | None
+        self,
+        chosen: JobFilter,
+        limit: int,
+        cursor: str | None,
+        order: str = "-submitted",
+        *,
+        curves: bool = False,
     ) -> tuple[JobPage, list[JobView]]:
-        """The views of a page hold reason and attempt, but no position and no estimate."""
-        return self._views.jobs(chosen, limit, cursor)
+        """The views of a page hold reason and attempt, but no position and no estimate; with
+        `curves`, the main metric."""
+        return self._views.jobs(chosen, limit, cursor, order, curves=curves)
+
+    def job_counts(self, chosen: JobFilter) -> dict[str, int]:
+        """How many of these have each status."""
+        return self._views.counts(chosen)
 
     def attempts(self, ref: str) -> list[Attempt]:
         with self._parts.store.read() as reader:
@@ -271,7 +282,9 @@ class Yard:
             found = reader.attempt(job.attempt_id(number))
             if found is None or found.node_id == self._parts.node_id:
                 return None
-            return next((n.url for n in reader.nodes() if n.node_id == found.node_id), None)
+            return next(
+                (n.url for n in reader.nodes() if n.node_id == found.node_id and n.url), None
+            )
 
     def evidence(self, ref: str, number: int) -> list[EvidenceFile]:
         """What was saved with an attempt when something was wrong with it."""

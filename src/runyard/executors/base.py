@@ -220,6 +220,9 @@ class ExecutorNode:
     gpus: tuple[NodeGpu, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     alive: bool = True
+    # What it belongs to: servers whose executors tell the same cluster reach the same attempts,
+    # and take them over from each other. "": nobody else reaches it.
+    cluster: str = ""
 
 
 class Executor(Protocol):
