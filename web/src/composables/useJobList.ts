@@ -1,0 +1,111 @@
+// The list of jobs behind the filters in the URL: pages of 50, kept fresh by the live link, and
+// never moved under the reader's eyes.
+import { computed, ref, shallowRef, watch } from "vue";
+import { useRoute, useRouter } from "vue-router";
+import { api, page, type Schemas } from "@/api/client";
+import { Problem } from "@/api/problem";
+import { STATUSES, type Status } from "@/domain/jobState";
+import { useJobs, type JobRow } from "@/stores/jobs";
+import { useLink } from "@/stores/link";
+
+const PAGE = 50;
+const TEXTS = ["q", "owner", "type", "label"] as const;
+export type JobFilters = { status: Status[] } & Record<(typeof TEXTS)[number], string>;
+
+export function useJobList() {
+  const route = useRoute();
+  const router = useRouter();
+  const jobs = useJobs();
+  const ids = shallowRef<string[]>([]);
+  const fresh = ref<string[]>([]); // came in while the reader looked
+  const total = ref<number | null>(null);
+  const next = ref<string | null>(null);
+  const loading = ref(false);
+  const problem = shallowRef<Problem | null>(null);
+  const reading = ref(false); // the pointer is over the list
+  let turn = 0;
+
+  const filters = computed<JobFilters>(() => ({
+    status: String(route.query.status ?? "").split(",").filter((word): word is Status => STATUSES.includes(word as Status)),
+    q: text("q"),
+    owner: text("owner"),
+    type: text("type"),
+    label: text("label"),
+  }));
+
+  function text(name: string): string {
+    return String(route.query[name] ?? "");
+  }
+
+  function filter(changed: Partial<JobFilters>): void {
+    const wanted = { ...filters.value, ...changed };
+    const query: Record<string, string> = {};
+    if (wanted.status.length) query.status = wanted.status.join(",");
+    for (const name of TEXTS) if (wanted[name]) query[name] = wanted[name];
+    void router.replace({ query });
+  }
+
+  async function load(cursor: string | null = null): Promise<void> {
+    const mine = (turn += 1);
+    loading.value = true;
+    const { status, q, owner, type, label } = filters.value;
+    const query = {
+      status: status.length ? status : undefined,
+      q: q || undefined,
+      owner: owner || undefined,
+      type: type || undefined,
+      label: label ? [label] : undefined,
+      limit: PAGE,
+      cursor: cursor ?? undefined,
+    };
+    try {
+      const found = await page<Schemas["JobAnswer"]>(api.GET("/api/v1/training/jobs", { params: { query: query as any } }) as any);
+      if (mine !== turn) return;
+      jobs.keep(found.items);
+      const loaded = found.items.map((job) => job.job_id);
+      ids.value = cursor ? [...ids.value, ...loaded.filter((id) => !ids.value.includes(id))] : loaded;
+      total.value = found.total;
+      next.value = found.next;
+      problem.value = null;
+      if (!cursor) fresh.value = [];
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      if (mine === turn) problem.value = error;
+    } finally {
+      if (mine === turn) loading.value = false;
+    }
+  }
+
+  /** The server decides what a filter means; here only what is certainly right is added at once. */
+  function belongs(row: JobRow): boolean {
+    const { status, q, owner, type, label } = filters.value;
+    return (!status.length || status.includes(row.status)) && !q && !label && (!owner || row.owner === owner) && (!type || row.job_type === type);
+  }
+
+  function hear(events: Parameters<typeof jobs.hear>[0]): void {
+    const { changed, deleted } = jobs.hear(events);
+    if (deleted.length) ids.value = ids.value.filter((id) => !deleted.includes(id));
+    const known = new Set([...ids.value, ...fresh.value]);
+    const added = changed.filter((row) => !known.has(row.job_id) && row.retry_count === 0 && belongs(row) && isNewest(row));
+    if (!added.length) return;
+    if (total.value !== null) total.value += added.length;
+    fresh.value = [...added.map((row) => row.job_id).reverse(), ...fresh.value];
+    if (!reading.value) showFresh();
+  }
+
+  function isNewest(row: JobRow): boolean {
+    const first = ids.value[0] === undefined ? undefined : jobs.row(ids.value[0]);
+    return !first || String(row.submitted_at) >= String(first.submitted_at);
+  }
+
+  function showFresh(): void {
+    ids.value = [...fresh.value, ...ids.value];
+    fresh.value = [];
+  }
+
+  watch(reading, (looks) => !looks && fresh.value.length && showFresh());
+  watch(() => JSON.stringify(filters.value), () => void load());
+  useLink().subscribe("jobs", { events: hear, reload: () => void load() });
+
+  return { ids, fresh, total, next, loading, problem, reading, filters, filter, load, showFresh, more: () => load(next.value) };
+}

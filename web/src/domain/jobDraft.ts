@@ -1,0 +1,62 @@
+// A job as it is being written: one object behind the form and the YAML, without what was left empty.
+
+export type Draft = Record<string, unknown>;
+
+/** What a clone takes over from a job's answer; the rest are results, not wishes. */
+const WISHES = [
+  ...["name", "description", "job_type", "command", "working_dir", "env_vars", "image", "executor", "cpu_cores", "memory_gb", "gpu_count", "gpu_type"],
+  ...["ports", "priority", "max_retries", "retry_delays", "labels", "dataset_ids", "prefetch", "output_path", "params", "checkpoint", "timeout_s"],
+  ...["grace_s", "services", "notify", "recovery", "distributed", "tty", "isolation", "lease_s", "on_lease_lost"],
+];
+const UNSAID: Record<string, unknown> = { job_type: "single", executor: "auto", ports: 0, isolation: "none", tty: false, grace_s: 40 };
+
+function isEmpty(value: unknown): boolean {
+  if (value === null || value === undefined || value === "") return true;
+  if (Array.isArray(value)) return value.length === 0;
+  return typeof value === "object" && Object.keys(value).length === 0;
+}
+
+/** Of an existing job; masked secrets are left out, they must be given again. */
+export function draftOf(job: Record<string, unknown>): Draft {
+  const found: Draft = {};
+  for (const name of WISHES) {
+    const value = job[name];
+    if (!isEmpty(value) && value !== UNSAID[name]) found[name] = value;
+  }
+  if (found.env_vars) {
+    const kept = Object.entries(found.env_vars as Record<string, string>).filter(([, value]) => !/^\*+$/.test(value));
+    if (kept.length) found.env_vars = Object.fromEntries(kept);
+    else delete found.env_vars;
+  }
+  return found;
+}
+
+/** With one field changed; an empty one is left out. */
+export function withField(draft: Draft, name: string, value: unknown): Draft {
+  const next = { ...draft };
+  if (isEmpty(value)) delete next[name];
+  else next[name] = value;
+  return next;
+}
+
+/** NAME=value lines to a table and back. */
+export function readPairs(text: string): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const line of text.split("\n")) {
+    const at = line.indexOf("=");
+    if (at > 0) found[line.slice(0, at).trim()] = line.slice(at + 1);
+  }
+  return found;
+}
+
+export function writePairs(pairs: unknown): string {
+  return Object.entries((pairs ?? {}) as Record<string, unknown>)
+    .map(([name, value]) => `${name}=${value}`)
+    .join("\n");
+}
+
+/** A list is executed as it is, and shown with quotes where it needs them. */
+export function commandText(command: unknown): string {
+  if (!Array.isArray(command)) return String(command ?? "");
+  return command.map((word) => (/^[\w@%+=:,./-]+$/.test(String(word)) ? String(word) : `'${String(word).replaceAll("'", "'\\''")}'`)).join(" ");
+}
