@@ -5,7 +5,14 @@ import sys
 
 import pytest
 
+from runyard.data_dir import DataDir
+from runyard.domain import errors
+from runyard.engine.actor import SYSTEM
+from runyard.server import open_yard
+from runyard.settings import Settings
 from yards import until
+
+FAULT = "drill_fault"
 
 # Saves a checkpoint every step in the format of torch.save, goes on from the one it is given.
 TRAINING = """
@@ -30,10 +37,10 @@ for step in range(start + 1, steps + 1):
 """
 
 
-def submitted(yard, *, steps, work="pass", size=20_000):
+def submitted(yard, *, steps, work="pass", size=20_000, flags=()):
     """A job to drill, cancelled itself: it is only what the clones are made of."""
     code = TRAINING.replace("{work}", work).replace("{size}", str(size))
-    ref = yard.submit([sys.executable, "-c", code, str(steps)], hold=True, grace_s=1)
+    ref = yard.submit([sys.executable, "-c", code, str(steps), *flags], hold=True, grace_s=1)
     yard.cancel(ref)
     return ref
 
@@ -111,14 +118,80 @@ def test_a_hang_is_noticed(quick_yard):
     until(lambda: quick_yard.status(told["job_id"]) == "cancelled")
 
 
-def test_what_cannot_be_done_is_said(yard):
+def test_a_loss_that_is_no_number_is_gone_back_from(quick_yard):
+    """The detectors see it, the end is a divergence, and the next attempt begins at a checkpoint
+    before the bad step with half the learning rate."""
+    ref = submitted(quick_yard, steps=60, flags=("--learning_rate", "0.1"))
+    code, told = drill(quick_yard, "nan", ref, "--after", "1s")
+    assert (code, told["code"]) == (0, "drill_diverged"), told
+    clone = told["job_id"]
+    [fault] = [one for one in quick_yard.ask(f"/jobs/{clone}/events") if one["code"] == FAULT]
+    first = quick_yard.attempts(clone)[0]
+    assert first["diagnosis"]["category"] == "nan"
+    assert first["diagnosis"]["facts"]["bad_step"] == fault["params"]["bad_step"]
+    [change] = first["plan"]["changes"]
+    assert (change["name"], float(change["after"])) == ("--learning_rate", 0.05)
+    alerts = quick_yard.ask(f"/alerts?job={clone}")
+    assert "not_finite" in [one["code"] for one in alerts]
+    [resumed] = [one for one in quick_yard.logs(clone) if one.startswith("resumed at")]
+    assert int(resumed.split()[-1]) < fault["params"]["bad_step"]
+
+
+def test_a_server_that_dies_comes_back_and_goes_on(yard):
+    """The clone has one attempt and one main process from its start to its end."""
+    ref = submitted(yard, steps=80)
+    other = yard.submit(["sleep", "600"], grace_s=1)
+    yard.wait(other, "running")
+    code, told = drill(yard, "server", ref, "--after", "2s")
+    assert (code, told["code"]) == (0, "drill_adopted"), told
+    assert told["recovery_s"] > 0
+    assert yard.said().count("Runyard listens on") == 2
+    clone = told["job_id"]
+    events = yard.ask(f"/jobs/{clone}/events")
+    [fault] = [one for one in events if one["code"] == FAULT]
+    [adopted] = [one for one in events if one["code"] == "job_adopted"]
+    assert adopted["params"] == {"attempt": 1, "pid": fault["params"]["pid"]}
+    assert told["attempts"] == 1
+    assert len(yard.attempts(clone)) == 1
+    # The others went on too, and the server that came back has them in hand.
+    assert yard.status(other) == "running"
+    assert yard.cancel(other).body["status"] == "cancelled"
+
+
+def test_a_server_at_any_port_comes_back_at_the_same(make_yard):
+    yard = make_yard()
+    yard.flags += ["--port", "0"]
+    yard.spawn()
+    published = yard.data / "server.json"
+    yard.url = json.loads(until(lambda: published.exists() and published.read_text(), 60))["url"]
+    until(yard.up, 30)
+    yard.key = (yard.data / "admin.key").read_text().strip()
+    ref = submitted(yard, steps=60)
+    code, told = drill(yard, "server", ref, "--after", "1s")
+    assert (code, told["code"]) == (0, "drill_adopted"), told
+    assert json.loads(published.read_text())["url"] == yard.url
+
+
+def test_only_an_admin_may_let_the_server_die(yard):
     ref = submitted(yard, steps=1)
-    for fault in ("nan", "server"):
-        done = yard.cli("drill", fault, ref)
-        assert done.returncode != 0
-        assert fault in done.stderr
-    answer = yard.api("POST", f"/jobs/{ref}/drill", {"fault": "nan"})
-    assert (answer.status, answer.body["code"]) == (422, "drill_not_available")
+    made = yard.api("POST", "/keys", {"name": "ann", "role": "user"}).body
+    theirs = {"Authorization": f"Bearer {made['secret']}"}
+    own = yard.api(
+        "POST", "/jobs", {"name": "x", "command": "true", "hold": True}, headers=theirs
+    ).body["job_id"]
+    answer = yard.api("POST", f"/jobs/{own}/drill", {"fault": "server"}, headers=theirs)
+    assert (answer.status, answer.body["code"]) == (403, "forbidden")
+    assert yard.api("POST", f"/jobs/{ref}/drill", {"fault": "flood"}).status == 422
+
+
+def test_a_server_inside_another_program_does_not_die(tmp_path):
+    """It would take that program with it."""
+    settings = Settings(data_dir=tmp_path / "data", gate_cpu=100, gate_memory=100, gate_disk=100)
+    with DataDir.open(settings.data_dir), open_yard(settings) as embedded:
+        with pytest.raises(errors.DrillServerStays):
+            embedded.drills.start("job-any", "server", SYSTEM)
+        with pytest.raises(errors.DrillNotAvailable):
+            embedded.drills.start("job-any", "flood", SYSTEM)
 
 
 def test_only_clones_are_struck(yard):

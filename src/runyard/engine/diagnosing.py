@@ -32,7 +32,7 @@ from runyard.executors.base import End
 from runyard.executors.log_ends import LogEnds
 from runyard.executors.log_tail import lines_between
 
-_LOSSES = ("loss", "train/loss", "train_loss")
+LOSSES = ("loss", "train/loss", "train_loss")
 _METRIC_LINES = 150  # of the log, read for what came last
 _METRIC_BYTES = 64 * 1024  # of the metrics file
 
@@ -111,7 +111,7 @@ class Diagnoser:
         current = job.attempt_number == attempt.number
         told: list[Sample] = []
         if current:
-            told = next((seen for name in _LOSSES if (seen := board.window(job.id, name))), [])
+            told = next((seen for name in LOSSES if (seen := board.window(job.id, name))), [])
         losses = [(sample.step, sample.value) for sample in told]
         steps = [step for step, _ in losses if step is not None]
         progress = board.progress(job.id) if current else None
@@ -120,7 +120,7 @@ class Diagnoser:
         for point in self._last_points(job, attempt, ends):
             if point.step is not None:
                 steps.append(point.step)
-            value = next((point.values[name] for name in _LOSSES if name in point.values), None)
+            value = next((point.values[name] for name in LOSSES if name in point.values), None)
             if value is not None:
                 losses.append((point.step, value))
         if not losses:

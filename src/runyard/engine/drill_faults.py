@@ -8,8 +8,9 @@ import os
 import re
 import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from runyard.supervisor import identity, journal, process_table
 
@@ -17,6 +18,7 @@ Belongs = Callable[[int], bool]
 
 _DATA = re.compile(r"^VmData:\s+(\d+) kB", re.MULTILINE)
 _LOG_MAY_GROW = 1 << 20
+_STANDARD_ERROR = 2
 _HELD_BACK = 4 << 20  # what an allocator may still have in hand
 
 
@@ -33,6 +35,16 @@ def kill_main(folder: str) -> bool:
     finally:
         os.close(pidfd)
     return True
+
+
+def main_pid(folder: str) -> int | None:
+    """Of the main process, if it lives."""
+    record = journal.read(folder).job
+    pidfd = identity.open_verified(record) if record is not None else None
+    if record is None or pidfd is None:
+        return None
+    os.close(pidfd)
+    return int(record["pid"])
 
 
 def freeze(belongs: Belongs) -> int:
@@ -71,6 +83,18 @@ def truncate(path: str) -> str:
     largest = max(files, key=lambda one: one.stat().st_size)
     os.truncate(largest, largest.stat().st_size // 2)
     return str(largest)
+
+
+def die_and_come_back(command: Sequence[str]) -> NoReturn:
+    """This very process becomes a fresh start of itself: all its threads and all it has in memory
+    end as with SIGKILL, nothing is closed or cleaned up by us. The number stays, so that whoever
+    started the server keeps it."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > _STANDARD_ERROR:
+            with contextlib.suppress(OSError):
+                os.set_inheritable(int(name), False)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.execv(command[0], list(command))
 
 
 def _each(belongs: Belongs, do: Callable[[int, int], None]) -> int:

@@ -6,6 +6,8 @@ that the clone itself has saved, and to nothing else.
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,16 +21,18 @@ from runyard.engine import drill_faults, story
 from runyard.engine.actor import Actor
 from runyard.engine.checkpointing import Checkpointing
 from runyard.engine.commands import find
+from runyard.engine.drill_divergence import Divergence
 from runyard.engine.parts import Parts
 from runyard.engine.submitting import Submitter
 
-FAULTS = ("kill9", "oom", "disk", "hang", "corrupt")
+FAULTS = ("kill9", "oom", "nan", "disk", "hang", "corrupt", "server")
 LABEL = "drill"
 OF_LABEL = "drill_of"
 _LONGEST_NAME = 200
 _RETRIES = 3
 _RETRY_DELAYS = (1.0,)
 _LOOK_S = 4.0  # for hashing checkpoints
+_ANSWERED_S = 0.5  # until the one who asked has the answer of a server that is to die
 
 
 class Drills:
@@ -37,17 +41,20 @@ class Drills:
         parts: Parts,
         submitter: Submitter,
         checkpointing: Checkpointing,
+        divergence: Divergence,
         tag_of: Callable[[int], int | None],
     ) -> None:
         self._parts = parts
         self._submitter = submitter
         self._checkpointing = checkpointing
+        self._divergence = divergence
         self._tag_of = tag_of
+        # How this server is started again; () where it is a part of another program.
+        self.comes_back_by: tuple[str, ...] = ()
 
     def start(self, ref: str, fault: str, actor: Actor) -> Job:
         """Submit the clone; the fault is done later, by `strike`."""
-        if fault not in FAULTS:
-            raise errors.DrillNotAvailable(fault=fault)
+        self._check_available(fault, actor)
         with self._parts.store.read() as reader:
             job = find(reader, ref)
         actor.must_own(job)
@@ -62,6 +69,8 @@ class Drills:
             attempt = reader.attempt(job.attempt_id()) if job.attempt_number else None
         actor.must_own(job)
         fault = job.spec.labels.get(LABEL, "")
+        if fault == "server":
+            self._check_available(fault, actor)
         if fault not in FAULTS or OF_LABEL not in job.spec.labels:
             raise errors.Conflict(f"Job {job.ref} is no drill.", job=job.ref)
         if job.status in states.ENDED:
@@ -73,9 +82,25 @@ class Drills:
         at = self._parts.clock()
         told = {"fault": fault, "attempt": attempt.number, "progress": job.progress, **done}
         event = Event(events.DRILL_FAULT, at, actor.name, attempt.attempt_id, told)
-        self._parts.store.write(lambda tx: tx.append_event(job.id, event), durable=False)
+        self._parts.store.write(lambda tx: tx.append_event(job.id, event))
         story.of(job.ref, attempt.attempt_id).warning("drill fault done: {} {}", fault, done)
+        if fault == "server":
+            self._die_soon()
         return {"job_id": job.ref, "at": at, **told}
+
+    def _check_available(self, fault: str, actor: Actor) -> None:
+        if fault not in FAULTS:
+            raise errors.DrillNotAvailable(fault=fault, faults=", ".join(FAULTS))
+        if fault == "server" and not self.comes_back_by:
+            raise errors.DrillServerStays()
+        if fault == "server":
+            actor.must_be_admin()  # everybody's server dies
+
+    def _die_soon(self) -> None:
+        die = functools.partial(drill_faults.die_and_come_back, self.comes_back_by)
+        timer = threading.Timer(_ANSWERED_S, die)
+        timer.daemon = True
+        timer.start()
 
     def _is_up(self, job: Job, attempt: Attempt | None) -> bool:
         return (
@@ -91,6 +116,13 @@ class Drills:
         def belongs(pid: int) -> bool:
             return self._tag_of(pid) == attempt.tag
 
+        if fault == "server":
+            pid = drill_faults.main_pid(str(folder))
+            if pid is None:
+                raise errors.DrillTooEarly(job=job.ref, waits_for="start")
+            return {"pid": pid}
+        if fault == "nan":
+            return self._divergence.begin(job, attempt, belongs, self._good_step(job, attempt))
         if fault == "hang":
             return {"processes": drill_faults.freeze(belongs)}
         if fault == "oom":
@@ -108,16 +140,26 @@ class Drills:
 
     def _newest_good(self, job: Job, attempt: Attempt) -> CheckpointRecord:
         """Of the clone itself, and not the only one: there must be something to go back to."""
+        good = self._good(job, attempt)
+        if len(good) < 2:
+            raise errors.DrillTooEarly(job=job.ref, waits_for="second checkpoint")
+        return max(good, key=lambda one: one.saved_at)
+
+    def _good_step(self, job: Job, attempt: Attempt) -> int:
+        """Of a checkpoint that it can go back to."""
+        steps = [one.step for one in self._good(job, attempt) if one.step is not None]
+        if not steps:
+            raise errors.DrillTooEarly(job=job.ref, waits_for="first checkpoint")
+        return min(steps)
+
+    def _good(self, job: Job, attempt: Attempt) -> list[CheckpointRecord]:
         self._checkpointing.look(job, settle_s=0.0, seconds=_LOOK_S)
         with self._parts.store.read() as reader:
-            good = [
+            return [
                 one
                 for one in reader.checkpoints(job.id)
                 if one.verdict is CheckpointVerdict.GOOD and one.attempt == attempt.number
             ]
-        if len(good) < 2:
-            raise errors.DrillTooEarly(job=job.ref, waits_for="second checkpoint")
-        return max(good, key=lambda one: one.saved_at)
 
 
 def _clone_of(job: Job, fault: str) -> Submission:

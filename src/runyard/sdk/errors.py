@@ -73,6 +73,10 @@ class DrillNotAvailable(BadRequest):
     code = "drill_not_available"
 
 
+class DrillServerStays(BadRequest):
+    code = "drill_server_stays"
+
+
 class DependencyCycle(BadRequest):
     code = "dependency_cycle"
 

@@ -10,7 +10,7 @@ from runyard.wire.answers import Time
 class DrillRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    fault: str = Field(description="kill9, oom, disk, hang or corrupt.")
+    fault: str = Field(description="kill9, oom, nan, disk, hang, corrupt or server.")
 
 
 class FaultAnswer(BaseModel):
@@ -22,3 +22,5 @@ class FaultAnswer(BaseModel):
     processes: int | None = Field(None, description="How many it was done to.")
     path: str | None = Field(None, description="The file that was cut in half.")
     step: int | None = Field(None, description="Of the checkpoint that was.")
+    bad_step: int | None = Field(None, description="The first that a bad loss was told for.")
+    pid: int | None = Field(None, description="Of the main process that a new server must find.")

@@ -13,7 +13,6 @@ from runyard.sdk import errors
 from runyard.sdk.client import Client
 from runyard.sdk.job import ENDED
 
-# nan and server are asked for too, and answered with why they cannot be had.
 FAULTS = ("kill9", "oom", "nan", "disk", "hang", "corrupt", "server")
 _LOOK_S = 0.5
 
@@ -65,19 +64,78 @@ class _Drill:
         at = time.monotonic()
         self._say("drill_struck", job=self._clone, fault=self._fault)
         while time.monotonic() < self._deadline:
-            job = self._client.get(self._clone)
-            if self._fault == "hang" and self._is_noticed():
-                return self._result("pass", "drill_noticed", at)
-            if self._is_past(job, struck):
-                return self._result("pass", "drill_recovered", at, job)
-            if job["status"] in ENDED:
-                felt = (job.get("attempt") or {}).get("number", 1) > struck["attempt"]
-                code = "drill_recovered" if felt else "drill_not_felt"
-                if job["status"] == "completed":
-                    return self._result("pass" if felt else "fail", code, at, job)
-                return self._result("fail", "drill_not_recovered", at, job)
+            result = self._look(struck, at)
+            if result is not None:
+                return result
             time.sleep(_LOOK_S)
         return self._result("fail", "drill_timed_out", at, self._client.get(self._clone))
+
+    def _look(self, struck: dict[str, Any], at: float) -> dict[str, Any] | None:
+        """The result, once it is clear."""
+        if self._fault == "server":
+            # It is gone for a moment: that is what is being tried.
+            with contextlib.suppress(errors.ServerUnreachable, errors.Unavailable):
+                return self._look_for_adoption(struck, at)
+            return None
+        job = self._client.get(self._clone)
+        if self._fault == "hang" and self._is_noticed():
+            return self._result("pass", "drill_noticed", at)
+        ended = job["status"] in ENDED
+        if not ended and not self._is_past(job, struck):
+            return None
+        felt = _number(job) > struck["attempt"]
+        if ended and job["status"] != "completed":
+            return self._result("fail", "drill_not_recovered", at, job)
+        if not felt:
+            return self._result("fail", "drill_not_felt", at, job)
+        if self._fault == "nan":
+            back = self._went_back(struck)
+            code = "drill_diverged" if back else "drill_not_diverged"
+            return self._result("pass" if back else "fail", code, at, job)
+        return self._result("pass", "drill_recovered", at, job)
+
+    def _look_for_adoption(self, struck: dict[str, Any], at: float) -> dict[str, Any] | None:
+        """Passed when a new server has found the very process, and it came further with it."""
+        job = self._client.get(self._clone)
+        adopted = [one for one in self._client.events(self._clone) if one["code"] == "job_adopted"]
+        if not adopted:  # the old server may still answer
+            if job["status"] not in ENDED:
+                return None
+            again = _number(job) > struck["attempt"]
+            return self._result(
+                "fail", "drill_not_adopted" if again else "drill_not_felt", at, job
+            )
+        told = adopted[-1]["params"]
+        same = (told["attempt"], told["pid"]) == (struck["attempt"], struck["pid"])
+        if not same or _number(job) > struck["attempt"]:
+            return self._result("fail", "drill_not_adopted", at, job)
+        further = job["status"] == "running" and float(job.get("progress") or 0) > max(
+            float(struck["progress"]), 0.0
+        )
+        if job["status"] not in ENDED and not further:
+            return None
+        if job["status"] not in ("running", "completed"):
+            return self._result("fail", "drill_not_recovered", at, job)
+        result = self._result("pass", "drill_adopted", at, job)
+        found, gone = formatting.epoch(adopted[-1]["at"]), formatting.epoch(struck["at"])
+        return {**result, "recovery_s": round((found or 0.0) - (gone or 0.0), 3)}
+
+    def _went_back(self, struck: dict[str, Any]) -> bool:
+        """Diagnosed as divergence, and gone on from a checkpoint before the bad step, with a
+        lower learning rate where the job has one that can be changed."""
+        [first] = [
+            one for one in self._client.attempts(self._clone) if one["number"] == struck["attempt"]
+        ]
+        category = (first.get("diagnosis") or {}).get("category")
+        strategy = (first.get("plan") or {}).get("strategy")
+        if (category, strategy) != ("nan", "restart_from_checkpoint"):
+            return False
+        chosen = [
+            one["params"]["step"]
+            for one in self._client.events(self._clone)
+            if one["code"] == "checkpoint_chosen"
+        ]
+        return bool(chosen) and chosen[0] is not None and chosen[0] < struck["bad_step"]
 
     def _strike(self, after: float) -> dict[str, Any] | None:
         """None when it ended, or the time is over, before the fault could be done."""
@@ -100,7 +158,7 @@ class _Drill:
 
     def _is_past(self, job: dict[str, Any], struck: dict[str, Any]) -> bool:
         """A later attempt has come further than the one that the fault was done to."""
-        number = int((job.get("attempt") or {}).get("number", 0))
+        number = _number(job)
         before, now = float(struck["progress"]), float(job.get("progress") or 0.0)
         later = job["status"] == "running" and number > int(struck["attempt"])
         return later and 0 < before < now
@@ -123,7 +181,7 @@ class _Drill:
             "recovery_s": None if at is None else round(time.monotonic() - at, 3),
             "status": found["status"],
             "reason": found.get("reason"),
-            "attempts": (found.get("attempt") or {}).get("number", 0),
+            "attempts": _number(found),
         }
 
     def clean_up(self) -> None:
@@ -134,6 +192,11 @@ class _Drill:
     def _say(self, key: str, **params: Any) -> None:
         if not self._quiet:
             print(wording.say(key, **params), flush=True)
+
+
+def _number(job: dict[str, Any]) -> int:
+    """Of its newest attempt; 0 before the first."""
+    return int((job.get("attempt") or {}).get("number", 0))
 
 
 def _sentence(result: dict[str, Any]) -> str:

@@ -47,12 +47,13 @@ _SETTINGS = (
 def run(args: argparse.Namespace) -> int:
     from runyard.supervisor import init
 
+    again = [sys.executable, *sys.orig_argv[1:]]
     if init.is_needed():
-        return init.run([sys.executable, *sys.orig_argv[1:]])
+        return init.run(again)
     from runyard import server
 
     given = {name: getattr(args, name) for name in _SETTINGS}
     overrides: dict[str, object] = {
         name: value for name, value in given.items() if value is not None
     }
-    sys.exit(server.serve(overrides))
+    sys.exit(server.serve(overrides, again))
