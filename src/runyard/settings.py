@@ -37,9 +37,13 @@ class Settings:
     advertise_url: str = ""  # how other servers of a shared database reach this one
     node_name: str = ""  # empty: the host name
     executors: tuple[str, ...] = ("local",)
-    docker_host: str = ""  # unix://PATH; empty: DOCKER_HOST, then the usual sockets; off: no engine
+    docker_host: str = (
+        ""  # unix://PATH; empty: DOCKER_HOST, then the usual sockets; off: no engine
+    )
     docker_network: str = "bridge"  # of containers: bridge, host, none or a network's name
-    docker_user: str = ""  # whom containers run as: UID:GID; empty: as the server; image: as it says
+    docker_user: str = (
+        ""  # whom containers run as: UID:GID; empty: as the server; image: as it says
+    )
     docker_shm_gb: float = 0.0  # shared memory of a container; 0: as much as it has memory
     docker_mounts: tuple[str, ...] = ()  # HOST[:INSIDE][:ro], into every container
     docker_pull: str = "missing"  # images: missing (pulled if they are), always, never
@@ -63,6 +67,8 @@ class Settings:
     retry_delays: tuple[float, ...] = (60.0, 300.0, 900.0)
     grace_s: float = 40.0
     leftover_grace_s: float = 2.0
+    gang_grace_s: float = 10.0  # of the other ranks once one failed
+    finish_skew_s: float = 600.0  # of the other ranks once one ended well
     kill_timeout_s: float = 60.0  # then what cannot be killed is named
     stale_cancelling_s: float = 300.0  # then people are told, and what is left is swept again
     log_cap_mb: int = 256
@@ -121,6 +127,7 @@ _NOT_NEGATIVE = (
     "max_retries",
     "grace_s",
     "leftover_grace_s",
+    "gang_grace_s",
     "starvation_s",
     "stall_min_s",
     "history_size",
@@ -132,6 +139,7 @@ _NOT_NEGATIVE = (
 )
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _POSITIVE = (
+    "finish_skew_s",
     "server_lease_s",
     "session_days",
     "max_concurrent",

@@ -132,7 +132,7 @@ class JobSpec:
     @property
     def gang(self) -> Gang | None:
         """What placement must know of a distributed job."""
-        asked = getattr(self, "distributed", None)
+        asked = self.distributed
         return None if asked is None else Gang(asked.nodes, asked.placement)
 
 

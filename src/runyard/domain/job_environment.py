@@ -60,6 +60,10 @@ def build(facts: Facts) -> dict[str, str]:
     return environment
 
 
+def metrics_file(facts: Facts) -> str:
+    return f"{facts.run_dir}/{METRICS_FILE}"
+
+
 def variable_name(name: str) -> str:
     """A parameter's or port's name as it appears inside a variable's name."""
     return _NOT_IN_NAMES.sub("_", name.upper()).strip("_")
@@ -108,7 +112,7 @@ def _own(facts: Facts) -> dict[str, str]:
         "RUNYARD_RUN_DIR": facts.run_dir,
         "RUNYARD_OUTPUT_DIR": facts.output_dir,
         "RUNYARD_CHECKPOINT_DIR": facts.checkpoint_dir,
-        "RUNYARD_METRICS_FILE": f"{facts.run_dir}/{METRICS_FILE}",
+        "RUNYARD_METRICS_FILE": metrics_file(facts),
         "RUNYARD_STOP_FILE": f"{facts.run_dir}/{STOP_FILE}",
         "RUNYARD_BATCH_SCALE": facts.batch_scale,
         "RUNYARD_PARAMS": json.dumps(dict(facts.params), ensure_ascii=False),

@@ -115,11 +115,11 @@ class Gang:
             float(spec.get("gang_grace_s", gang_rule.DEFAULT_GRACE_S)),
             float(spec.get("finish_skew_s", gang_rule.DEFAULT_SKEW_S)),
         )
+        self._tell(attempt, verdict.due - now)
         if verdict.cause:
             grace_s = min(attempt.grace_s, attempt.leftover_grace_s)
             attempt.begin_stop(stopping.own_request(verdict.cause, grace_s))
             return _NEVER
-        self._tell(attempt, verdict.due - now)
         return min(verdict.due, now + _RETRY_S) if self._unrecorded else verdict.due
 
     def _tell(self, attempt: Attempt, grace_s: float) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from runyard.domain import errors
+from runyard.domain.distributed import Distributed
 from runyard.domain.job import Wanted
 from runyard.domain.resources import (
     MAX_CPU_MILLI,
@@ -50,6 +52,14 @@ def request_for(wanted: Wanted, capacity: Capacity, max_concurrent: int) -> Requ
         gpu_type=gpu_type if gpu else None,
         port_count=wanted.port_count,
     )
+
+
+def for_ranks(wanted: Wanted, shape: Distributed | None, capacity: Capacity) -> Wanted:
+    """A distributed job that does not say how many GPUs gets one for every rank of a node, as far
+    as there are so many."""
+    if shape is None or wanted.gpu_count is not None or not capacity.gpus:
+        return wanted
+    return replace(wanted, gpu_count=min(shape.procs_per_node, len(capacity.gpus)))
 
 
 def fair_share(capacity: Capacity, max_concurrent: int) -> Request:
