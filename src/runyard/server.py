@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import secrets
 import signal
 import socket
@@ -29,7 +30,10 @@ from runyard.engine.machine import Machine
 from runyard.engine.parts import Parts
 from runyard.engine.tallies import Tallies
 from runyard.engine.yard import Yard
+from runyard.executors import docker_sockets
 from runyard.executors.base import Executor
+from runyard.executors.docker import DockerExecutor
+from runyard.executors.docker_plan import DockerOptions
 from runyard.executors.local import LocalExecutor
 from runyard.notify.apprise_services import AppriseSender
 from runyard.notify.base import Sender
@@ -164,12 +168,36 @@ def _deliverer(settings: Settings, store: Store) -> Deliverer:
 
 
 def _executors(settings: Settings, server_id: str) -> dict[str, Executor]:
-    made: dict[str, Executor] = {}
     for name in settings.executors:
-        if name != "local":
+        if name not in ("local", "docker"):
             raise errors.BadSettings(name="executors", why=f"there is no executor '{name}' here")
-        made[name] = LocalExecutor(settings.data_dir, server_id, settings.gpu_lock_dir)
+    # Preparations and runners of containers are processes of this machine: it is always there.
+    local = LocalExecutor(settings.data_dir, server_id, settings.gpu_lock_dir)
+    made: dict[str, Executor] = {"local": local}
+    if _wants_docker(settings):
+        options = _docker_options(settings)
+        made["docker"] = DockerExecutor(local, settings.data_dir, server_id, options)
     return made
+
+
+def _wants_docker(settings: Settings) -> bool:
+    """When it is asked for, or there is an engine anyway."""
+    if "docker" in settings.executors or settings.docker_host not in ("", docker_sockets.OFF):
+        return True
+    sockets = _docker_options(settings).sockets
+    return settings.docker_host != docker_sockets.OFF and any(map(os.path.exists, sockets))
+
+
+def _docker_options(settings: Settings) -> DockerOptions:
+    host = settings.docker_host
+    return DockerOptions(
+        sockets=tuple(docker_sockets.candidates(host, os.environ, os.getuid())),
+        network=settings.docker_network,
+        user=settings.docker_user,
+        shm_mb=int(settings.docker_shm_gb * 1024),
+        mounts=settings.docker_mounts,
+        pull=settings.docker_pull,
+    )
 
 
 def _live_tags(store: Store) -> set[int]:

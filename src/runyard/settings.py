@@ -37,13 +37,9 @@ class Settings:
     advertise_url: str = ""  # how other servers of a shared database reach this one
     node_name: str = ""  # empty: the host name
     executors: tuple[str, ...] = ("local",)
-    docker_host: str = (
-        ""  # unix://PATH; empty: DOCKER_HOST, then the usual sockets; off: no engine
-    )
+    docker_host: str = ""  # unix://PATH; empty: DOCKER_HOST or a usual socket; off: none
     docker_network: str = "bridge"  # of containers: bridge, host, none or a network's name
-    docker_user: str = (
-        ""  # whom containers run as: UID:GID; empty: as the server; image: as it says
-    )
+    docker_user: str = ""  # of containers: UID:GID; empty: the server's; image: the image's
     docker_shm_gb: float = 0.0  # shared memory of a container; 0: as much as it has memory
     docker_mounts: tuple[str, ...] = ()  # HOST[:INSIDE][:ro], into every container
     docker_pull: str = "missing"  # images: missing (pulled if they are), always, never

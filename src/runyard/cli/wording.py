@@ -57,7 +57,16 @@ def reason(given: Mapping[str, Any] | None) -> str:
             return given_up
         told = ", ".join(f"{name} {value}" for name, value in params.items())
         return f"{code} ({told})" if told else code
-    return formatting.clean(template.format_map(_Lenient(_readable(code, params))))
+    said = formatting.clean(template.format_map(_Lenient(_readable(code, params))))
+    return said + _unavailable(params) if code == "executor_unavailable" else said
+
+
+def _unavailable(params: Mapping[str, Any]) -> str:
+    """Why an executor cannot be reached, where the server knows it."""
+    key = f"unavailable_{params.get('why')}"
+    if key not in _words().MESSAGES:
+        return f" ({params['why']})" if params.get("why") else ""
+    return f" ({say(key, at=params.get('at', ''))})"
 
 
 def alert(given: Mapping[str, Any]) -> str:

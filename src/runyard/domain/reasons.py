@@ -28,7 +28,7 @@ NEVER_FITS = "never_fits"  # params: resource, wanted, largest; of nodes also ea
 # params: wanted, free (that can take a part of it now), total (large enough), each (cpu, memory,
 # gpu, port, gpu_type: what every node must have)
 NOT_ENOUGH_NODES = "not_enough_nodes"
-EXECUTOR_UNAVAILABLE = "executor_unavailable"  # params: executor
+EXECUTOR_UNAVAILABLE = "executor_unavailable"  # params: executor, why, at (both if known)
 RESERVED = "reserved"  # params: job: a longer-waiting job has first call on what is free
 NODE_DRAINED = "node_drained"
 NO_NODE = "no_node"

@@ -7,15 +7,34 @@ import os
 from runyard.domain.job import Job
 
 
+WORKSPACE = "/workspace"  # as containers see the folder of their job
+
+
+def own_dir(job: Job, data_dir: str) -> str:
+    return os.path.join(data_dir, "outputs", job.ref)
+
+
 def output_dir(job: Job, data_dir: str) -> str:
     """A relative path means what it would mean to the program itself."""
-    own = os.path.join(data_dir, "outputs", job.ref)
+    own = own_dir(job, data_dir)
+    if job.spec.image is not None:
+        return _outside(job.spec.output_path or own, own)
     return os.path.join(job.spec.working_dir or own, job.spec.output_path or own)
 
 
 def checkpoint_dir(job: Job, data_dir: str) -> str:
     output = output_dir(job, data_dir)
     spec = job.spec.checkpoint
+    if job.spec.image is not None:
+        return _outside((spec.dir if spec else None) or f"{output}/checkpoints", output)
     if spec is None or spec.dir is None:
         return os.path.join(output, "checkpoints")
     return os.path.normpath(os.path.join(job.spec.working_dir or output, spec.dir))
+
+
+def _outside(path: str, folder: str) -> str:
+    """Where on this machine a path of a container is: its workspace is a folder here, and every
+    other place of a job is at the same path inside."""
+    if path == WORKSPACE or path.startswith(f"{WORKSPACE}/"):
+        path = os.path.relpath(path, WORKSPACE)
+    return os.path.normpath(os.path.join(folder, path))

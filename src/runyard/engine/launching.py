@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from runyard.domain import command, job_environment, job_services
 from runyard.domain.job import Attempt, Job
-from runyard.engine import job_dirs, story
+from runyard.engine import container_launch, job_dirs, story
 from runyard.engine.parts import Parts
 from runyard.engine.resuming import Resuming
 from runyard.engine.starts import AS_SUBMITTED, Start
@@ -84,7 +84,7 @@ class Launcher:
         places = replace(places_of(settings, job), resume_from=placed.start.resume_from)
         output_dir = places.output_dir
         facts = job_environment.Facts(
-            base=self._base_env,
+            base=container_launch.base_of(spec, self._base_env),
             spec=spec,
             job_ref=job.ref,
             attempt_id=attempt.attempt_id,
@@ -111,8 +111,8 @@ class Launcher:
             tag=attempt.tag,
             argv=command.render(spec.command, attempt.params, places),
             env=job_environment.build(facts),
-            cwd=spec.working_dir or output_dir,
-            make_dirs=(output_dir, places.checkpoint_dir),
+            cwd=container_launch.working_dir(spec, output_dir),
+            make_dirs=container_launch.folders(job, settings),
             grace_s=spec.grace_s,
             leftover_grace_s=settings.leftover_grace_s,
             kill_timeout_s=settings.kill_timeout_s,
@@ -130,6 +130,7 @@ class Launcher:
             isolation=spec.isolation,
             services=_services(facts, places),
             image=spec.image,
+            container=container_launch.container(job, attempt, facts, settings),
         )
 
 

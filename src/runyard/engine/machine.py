@@ -43,6 +43,7 @@ class Machine:
         self.drained = False
         self.executors: tuple[str, ...] = ()  # those that can start something here now
         self.offered: tuple[Node, ...] = ()  # machines that executors offer besides this one
+        self.missing: dict[str, str] = {}  # executors that can start nothing now: why
         self.fenced: dict[str, str] = {}
         self.load: Load | None = None
         self.gates = Gates()

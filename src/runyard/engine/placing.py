@@ -120,6 +120,7 @@ class Placer:
             machine_id=machine.machine_id,
             capacity=machine.capacity,
             executors=machine.executors,
+            missing=machine.missing,
             drained=machine.drained,
             closed_gates=machine.gates.closed,
         )

@@ -269,13 +269,17 @@ class Runtime:
         """Whether another set of them can start something; also brings a dead keeper back."""
         machine = self._parts.machine
         before = machine.executors
+        executors = self._parts.executors
+        answers = {name: executor.available() for name, executor in executors.items()}
         machine.executors = tuple(
             name
-            for name, executor in self._parts.executors.items()
-            if executor.available()[0] and executor.nodes() is None
+            for name, (usable, _) in answers.items()
+            if usable and executors[name].nodes() is None
         )
+        machine.missing = {name: why for name, (usable, why) in answers.items() if not usable}
         for name in set(before) - set(machine.executors):
-            story.of().error("the {} executor cannot start anything now", name)
+            why = machine.missing.get(name, "")
+            story.of().error("the {} executor cannot start anything now: {}", name, why)
         changed = self._machines.executor_nodes.look()
         return changed or machine.executors != before
 

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from runyard.executors import supervisor_spec
 from runyard.executors.base import (
@@ -42,6 +42,15 @@ _DATAGRAM = 256 * 1024
 _HUNG_S = 60.0
 
 
+class Guest(Protocol):
+    """Another executor whose attempts run below our keeper, in folders beside ours."""
+
+    def owns(self, attempt_id: str) -> bool: ...
+    def heard(self, told: dict[str, Any]) -> None:
+        """News of an attempt it owns, as the supervisor sent it."""
+        ...
+
+
 class LocalExecutor:
     """See executors/base.py for the promises."""
 
@@ -60,6 +69,7 @@ class LocalExecutor:
         self._connections = 0
         self._usage = ProcessUsage(self._folder)
         self._late_sweeps = LateSweeps(reconcile.sweep_again)
+        self.guests: list[Guest] = []
 
     # the port
 
@@ -180,6 +190,7 @@ class LocalExecutor:
                     for entry in entries
                     if protocol.valid_attempt_id(entry.name)
                     and entry.is_dir(follow_symlinks=False)
+                    and not any(guest.owns(entry.name) for guest in self.guests)
                 ]
         except FileNotFoundError:
             return []
@@ -219,7 +230,11 @@ class LocalExecutor:
         try:
             data = self._socket.recv(_DATAGRAM)
             told = json.loads(data)
-            news = _news(told)
+            for guest in self.guests:
+                if guest.owns(str(told["attempt_id"])):
+                    guest.heard(told)
+                    return
+            news = news_of(told)
         except (OSError, ValueError, KeyError, TypeError):
             return
         if news:
@@ -281,7 +296,8 @@ def _bind(data_dir: Path) -> socket.socket:
     return listening
 
 
-def _news(told: dict[str, Any]) -> News | None:
+def news_of(told: dict[str, Any]) -> News | None:
+    """What a supervisor's or keeper's datagram means; None where it means nothing to us."""
     attempt_id = str(told["attempt_id"])
     at = float(told.get("at", time.time()))
     match told["kind"]:

@@ -29,7 +29,7 @@ Row = list[bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class _Root:
+class Root:
     pid: int
     start_ticks: int
 
@@ -38,11 +38,16 @@ class ProcessUsage:
     """`folder_of` gives the folder of an attempt."""
 
     def __init__(
-        self, folder_of: Callable[[str], str], clock: Callable[[], float] = time.monotonic
+        self,
+        folder_of: Callable[[str], str],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        counts_root: bool = False,  # where the root is the job's own, not a supervisor
     ) -> None:
         self._folder_of = folder_of
+        self._counts_root = counts_root
         self._clock = clock
-        self._roots: dict[str, _Root] = {}
+        self._roots: dict[str, Root] = {}
         self._pss_due: dict[str, float] = {}
 
     def of(self, attempt_ids: Sequence[str]) -> dict[str, Usage]:
@@ -64,11 +69,11 @@ class ProcessUsage:
             if own is None or int(own[_START]) != root.start_ticks or own[_STATE] in _DEAD:
                 del self._roots[attempt_id]  # somebody else may have its number by now
                 continue
-            tree = _below(root.pid, below)
+            tree = _below(root.pid, below) + [root.pid] * self._counts_root
             found[attempt_id] = self._usage(attempt_id, at, own, {pid: rows[pid] for pid in tree})
         return found
 
-    def _find_root(self, attempt_id: str) -> _Root | None:
+    def _find_root(self, attempt_id: str) -> Root | None:
         try:
             written = journal.read(self._folder_of(attempt_id))
         except OSError:
@@ -76,13 +81,13 @@ class ProcessUsage:
         record = written.supervisor
         if record is None or written.exit is not None or not identity.same_machine_life(record):
             return None
-        return _Root(int(record["pid"]), int(record["start_ticks"]))
+        return Root(int(record["pid"]), int(record["start_ticks"]))
 
     def _usage(self, attempt_id: str, at: float, root: Row, tree: Mapping[int, Row]) -> Usage:
         living = [pid for pid, row in tree.items() if row[_STATE] not in _DEAD]
-        ticks = _sum(root[_CHILD_TIMES])
+        ticks = 0 if self._counts_root else _sum(root[_CHILD_TIMES])
         ticks += sum(_sum(row[_OWN_TIMES]) + _sum(row[_CHILD_TIMES]) for row in tree.values())
-        read, written = _io([self._roots[attempt_id].pid, *living])
+        read, written = _io({self._roots[attempt_id].pid, *living})
         return Usage(
             at=at,
             cpu_s=ticks / _TICKS,

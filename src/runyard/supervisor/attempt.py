@@ -276,7 +276,7 @@ class Attempt:
             if request["seq"] == stopping.OWN_SEQ:  # of all others the server knows
                 self._tell_stopping(request)
         else:
-            self.stop.shorten(request)
+            self.stop.shorten(self, request)
 
     def _tell_stopping(self, request: stop_request.Request) -> None:
         self.host.news.send(

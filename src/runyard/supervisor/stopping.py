@@ -26,10 +26,14 @@ _OVERRIDING = ("user", "shutdown")  # a person's word replaces the cause of an e
 
 
 class Stopping:
-    __slots__ = ("deadline", "request")
+    """`main_margin_s` of a spec is for a main process that ends by itself what it stands for (a
+    container): it is told of every stop, and has so long after the grace."""
+
+    __slots__ = ("_margin_s", "deadline", "request")
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self._margin_s = 0.0
         self.deadline: float = time.monotonic() + request["grace_s"]
 
     @property
@@ -47,7 +51,9 @@ class Stopping:
     def begin(self, attempt: Attempt) -> None:
         """Tell the job to end itself; with no grace there is nothing to tell."""
         attempt.end.shared_memory = shared_memory.mapped_by(_tree())
-        if self.request["grace_s"] <= 0 or not attempt.mains:
+        self._margin_s = float(attempt.spec.get("main_margin_s", 0.0))
+        self.deadline += self._margin_s
+        if (self.request["grace_s"] <= 0 and not self._margin_s) or not attempt.mains:
             return
         _write_stop_file(attempt, self.request)
         mode = attempt.spec.get("term_mode", "group")
@@ -55,11 +61,14 @@ class Stopping:
             _signal(attempt, mode, number)
         attempt.end.signalled("TERM", mode)
 
-    def shorten(self, request: Request) -> None:
+    def shorten(self, attempt: Attempt, request: Request) -> None:
         """A later request can only shorten the grace."""
         if request["cause"] in _OVERRIDING or self.request["cause"] == request["cause"]:
             self.request = request
-        self.deadline = min(self.deadline, time.monotonic() + request["grace_s"])
+        deadline = time.monotonic() + request["grace_s"] + self._margin_s
+        self.deadline = min(self.deadline, deadline)
+        if self._margin_s:
+            _signal(attempt, "main", signal.SIGTERM)
 
 
 def exit_cause(request: Request) -> str:

@@ -287,6 +287,11 @@ MESSAGES = {
     "used_gpu_memory": "{value} MB on a GPU",
     "used_time": "{value}",
     "no_checkpoints": "{job} has no checkpoints that are known of.",
+    "unavailable_no_engine": "no container engine listens at {at}",
+    "unavailable_engine_not_local": "{at} is not a socket of this machine",
+    "unavailable_engine_does_not_answer": "the container engine at {at} does not answer",
+    "unavailable_docker_package_missing": "its server lacks the Python package docker: "
+    "pip install 'runyard[docker]'",
     "no_datasets": "There are no datasets. As in: runyard datasets add images https://...",
     "dataset_added": "Dataset {dataset} is number {id}; a job finds it by {variable}.",
     "dataset_removed": "Dataset {dataset} is gone.",

@@ -294,6 +294,11 @@ MESSAGES = {
     "used_gpu_memory": "每个 GPU 显存 {value} MB",
     "used_time": "{value}",
     "no_checkpoints": "{job} 没有已知的检查点。",
+    "unavailable_no_engine": "{at} 上没有容器引擎在监听",
+    "unavailable_engine_not_local": "{at} 不是本机的套接字",
+    "unavailable_engine_does_not_answer": "{at} 上的容器引擎没有应答",
+    "unavailable_docker_package_missing": "服务器缺少 Python 包 docker: "
+    "pip install 'runyard[docker]'",
     "no_datasets": "没有数据集。例如: runyard datasets add images https://...",
     "dataset_added": "数据集 {dataset} 的编号是 {id}; 作业通过 {variable} 找到它。",
     "dataset_removed": "数据集 {dataset} 已删除。",

@@ -74,6 +74,7 @@ class MachineView:
     executors: tuple[str, ...] = ("local",)
     drained: bool = False
     closed_gates: tuple[ClosedGate, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)  # executors it lacks now: why
     busy_ports: frozenset[int] = frozenset()  # taken by processes that hold no grant
     node: str = ""
     address: str = ""

@@ -26,7 +26,7 @@ def runs_on(shape: ShapeView, machine: MachineView) -> bool:
 
 def executor_of(shape: ShapeView, machine: MachineView) -> str:
     """Which executor of the machine starts it."""
-    return machine.executors[0] if shape.executor == "auto" else shape.executor
+    return _for_any(machine)[0] if shape.executor == "auto" else shape.executor
 
 
 def lasting_reason(shape: ShapeView, machines: Sequence[MachineView]) -> Reason | None:
@@ -35,7 +35,7 @@ def lasting_reason(shape: ShapeView, machines: Sequence[MachineView]) -> Reason 
         return Reason(reasons.NO_NODE)
     having = [machine for machine in machines if _has_executor(shape, machine)]
     if not having:
-        return Reason(reasons.EXECUTOR_UNAVAILABLE, {"executor": shape.executor})
+        return _unavailable(shape.executor, machines)
     request = shape.request
     if any(not _too_small(request, machine.capacity) for machine in having):
         return _too_few(shape, having) if shape.nodes > 1 else None
@@ -174,7 +174,7 @@ def in_words(resource: str, amount: int) -> float | int:
 
 def _has_executor(shape: ShapeView, machine: MachineView) -> bool:
     if shape.executor == "auto":
-        return bool(machine.executors)
+        return bool(_for_any(machine))
     return shape.executor in machine.executors
 
 
@@ -215,3 +215,18 @@ def _not_fenced(gpu: Gpu) -> bool:
 
 def _any(gpu: Gpu) -> bool:  # noqa: ARG001
     return True
+
+
+def _unavailable(executor: str, machines: Sequence[MachineView]) -> Reason:
+    """With why, where a machine has it and it does not work: a code, and what it is about."""
+    told = next((m.missing[executor] for m in machines if m.missing.get(executor)), "")
+    why, _, at = told.partition(": ")
+    params = {"executor": executor, "why": why, "at": at}
+    return Reason(
+        reasons.EXECUTOR_UNAVAILABLE, {name: value for name, value in params.items() if value}
+    )
+
+
+def _for_any(machine: MachineView) -> tuple[str, ...]:
+    """The executors that run what asks for none: a container needs an image."""
+    return tuple(name for name in machine.executors if name != "docker")

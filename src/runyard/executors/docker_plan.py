@@ -1,0 +1,232 @@
+"""From a launch to what the engine is asked for, and to the plan its runner works by."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runyard.executors import docker_files
+from runyard.executors.base import ContainerLaunch, Launch, ServiceLaunch
+from runyard.supervisor import protocol
+
+WORKSPACE = "/workspace"
+IMAGE_USER = "image"
+_HOST_NETWORK = "host"
+_MB = 1024 * 1024
+_MOST_LINKS = 1000
+# The job opens the log by itself: what it writes needs neither us nor the engine to arrive.
+_WRAPPER = 'exec >>"$1" 2>&1 </dev/null || exit 125; echo $$ >"$2"; shift 2; exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class DockerOptions:
+    """What the settings say about containers."""
+
+    sockets: tuple[str, ...] = ()  # of engines: the first that answers
+    network: str = "bridge"
+    user: str = ""  # empty: the server's own; image: the image's; else UID:GID
+    shm_mb: int = 0  # 0: as much as it has memory
+    mounts: tuple[str, ...] = ()  # HOST[:INSIDE][:ro], into every container
+    pull: str = "missing"
+
+
+class PlanRefused(OSError):
+    """It must not run like this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose containers these are, and by which engine."""
+
+    server_id: str
+    socket: str
+    data_dir: str
+
+
+def main_plan(launch: Launch, owner: Owner, options: DockerOptions) -> dict[str, Any]:
+    """The plan of the runner of an attempt's main container."""
+    folder = protocol.attempt_folder(owner.data_dir, launch.attempt_id)
+    body = _body(launch, launch.argv, launch.env, protocol.LOG, folder, owner, options)
+    return _plan(launch, owner, options, "", launch.grace_s, body)
+
+
+def service_plan(
+    launch: Launch, service: ServiceLaunch, owner: Owner, options: DockerOptions
+) -> dict[str, Any]:
+    """The same for one of its services, which ends soon after it is asked to."""
+    folder = protocol.attempt_folder(owner.data_dir, launch.attempt_id)
+    log = protocol.service_log(service.name)
+    env = {**launch.env, **service.env}
+    body = _body(launch, service.argv, env, log, folder, owner, options)
+    grace_s = max(0.0, launch.leftover_grace_s - 1.0)
+    return _plan(launch, owner, options, service.name, grace_s, body)
+
+
+def _plan(
+    launch: Launch,
+    owner: Owner,
+    options: DockerOptions,
+    service: str,
+    grace_s: float,
+    body: dict[str, Any],
+) -> dict[str, Any]:
+    container = _container(launch)
+    inside = [*_own_folders(container)]
+    return {
+        "attempt_id": launch.attempt_id,
+        "service": service,
+        "socket": owner.socket,
+        "name": "-".join(filter(None, ("runyard", owner.server_id, launch.attempt_id, service))),
+        "image": container.image,
+        "pull": options.pull,
+        "grace_s": grace_s,
+        "own_user": not options.user,
+        "open": inside if options.user else [],
+        "body": body,
+    }
+
+
+def _body(
+    launch: Launch,
+    argv: tuple[str, ...],
+    env: Mapping[str, str],
+    log: str,
+    folder: str,
+    owner: Owner,
+    options: DockerOptions,
+) -> dict[str, Any]:
+    container = _container(launch)
+    pid_file = docker_files.MAIN_PID if log == protocol.LOG else f"{log}.pid"
+    asked: dict[str, Any] = {
+        "Image": container.image,
+        "Entrypoint": ["/bin/sh", "-c", _WRAPPER, "sh", f"{folder}/{log}", f"{folder}/{pid_file}"],
+        "Cmd": list(argv),
+        "Env": [f"{name}={value}" for name, value in _environment(launch, env, folder).items()],
+        "WorkingDir": launch.cwd,
+        "Labels": {
+            docker_files.ATTEMPT_LABEL: launch.attempt_id,
+            docker_files.JOB_LABEL: launch.job_ref,
+            docker_files.SERVER_LABEL: owner.server_id,
+        },
+        "HostConfig": _host_config(launch, container, folder, owner, options),
+    }
+    if options.user != IMAGE_USER:
+        asked["User"] = options.user or f"{os.getuid()}:{os.getgid()}"
+    if container.ports and _is_published(options.network):
+        asked["ExposedPorts"] = {f"{port}/tcp": {} for port in container.ports}
+    return asked
+
+
+def _host_config(
+    launch: Launch,
+    container: ContainerLaunch,
+    folder: str,
+    owner: Owner,
+    options: DockerOptions,
+) -> dict[str, Any]:
+    memory = (container.memory_mb or 0) * _MB
+    cores = os.cpu_count() or 1
+    config: dict[str, Any] = {
+        "Init": True,
+        "NetworkMode": options.network,
+        "Mounts": _mounts(container, folder, owner, options),
+        "SecurityOpt": ["no-new-privileges:true"],
+        "Privileged": False,
+        "NanoCpus": min(container.cpu_milli, cores * 1000) * 1_000_000,
+        "ShmSize": (options.shm_mb * _MB) or memory or _half_of_memory(),
+        # Only for what goes wrong before the job has its own log.
+        "LogConfig": {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "1"}},
+    }
+    if memory:
+        config["Memory"] = config["MemorySwap"] = memory
+    if launch.pids_limit:
+        config["PidsLimit"] = launch.pids_limit
+    if launch.gpu_uuids:
+        ids = list(launch.gpu_uuids)
+        config["DeviceRequests"] = [{"DeviceIDs": ids, "Capabilities": [["gpu"]]}]
+    if container.ports and _is_published(options.network):
+        config["PortBindings"] = {
+            f"{port}/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(port)}]
+            for port in container.ports
+        }
+    return config
+
+
+def _environment(launch: Launch, env: Mapping[str, str], folder: str) -> dict[str, str]:
+    """PATH and the like are the image's. A user that the image does not know has no home there."""
+    given = {"HOME": f"{folder}/{protocol.TEMPORARY}", **env}
+    if not launch.gpu_uuids:
+        given["NVIDIA_VISIBLE_DEVICES"] = "void"  # whatever the image asks for
+    return given
+
+
+def _mounts(
+    container: ContainerLaunch, folder: str, owner: Owner, options: DockerOptions
+) -> list[dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for text in options.mounts:
+        source, target, read_only = _parsed_mount(text)
+        found[target] = _mount(source, target, read_only=read_only)
+    if container.workspace:
+        found[WORKSPACE] = _mount(container.workspace, WORKSPACE)
+    for place in (folder, *_own_folders(container)):
+        found[place] = _mount(place, place)
+    for place in container.read_only:
+        for target in (place, *_link_targets(place)):
+            found.setdefault(target, _mount(target, target, read_only=True))
+    for name in (protocol.JOURNAL, docker_files.PLAN):
+        target = f"{folder}/{name}"
+        found[target] = _mount(target, target, read_only=True)
+    for mount in found.values():
+        if _holds(mount["Source"], owner.socket):
+            message = "the engine's socket would be inside the container"
+            raise PlanRefused(13, message, mount["Source"])
+    return list(found.values())
+
+
+def _own_folders(container: ContainerLaunch) -> list[str]:
+    return list(dict.fromkeys(filter(None, (container.workspace, *container.writable))))
+
+
+def _mount(source: str, target: str, *, read_only: bool = False) -> dict[str, Any]:
+    return {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}
+
+
+def _parsed_mount(text: str) -> tuple[str, str, bool]:
+    parts = text.split(":")
+    read_only = parts[-1] == "ro"
+    parts = parts[:-1] if read_only else parts
+    return parts[0], parts[-1], read_only
+
+
+def _link_targets(folder: str) -> list[str]:
+    """What links below it lead to: inside they must lead there too."""
+    found: list[str] = []
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = os.path.join(parent, name)
+            if os.path.islink(path) and len(found) < _MOST_LINKS:
+                found.append(os.path.realpath(path))
+    return [path for path in dict.fromkeys(found) if os.path.exists(path)]
+
+
+def _holds(source: str, socket_path: str) -> bool:
+    """Whether who has `source` has the engine, and with it the machine."""
+    held, socket_path = os.path.realpath(source), os.path.realpath(socket_path)
+    return os.path.commonpath((held, socket_path)) == held
+
+
+def _is_published(network: str) -> bool:
+    return network not in (_HOST_NETWORK, "none") and not network.startswith("container:")
+
+
+def _half_of_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _container(launch: Launch) -> ContainerLaunch:
+    if launch.container is None:
+        raise PlanRefused(22, "it has no image", launch.attempt_id)
+    return launch.container

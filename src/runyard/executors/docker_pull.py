@@ -1,0 +1,88 @@
+"""Pulls one image: `python -I docker_pull.py SOCKET IMAGE PROGRESS_FILE`.
+
+Uses the engine's Python package, which finds the registry's credentials where `docker login` and
+credential helpers leave them. How far it is goes into the file, a few times a second.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from runyard.executors import docker_files
+
+_TELL_S = 0.3
+_TIMEOUT_S = 3600
+
+
+class Progress:
+    """Sums up what the engine tells of single layers."""
+
+    def __init__(self, image: str, path: str) -> None:
+        self._image = image
+        self._folder, self._name = os.path.split(path)
+        self._layers: dict[str, tuple[int, int]] = {}
+        self._done: set[str] = set()
+        self._told_at = 0.0
+
+    def hear(self, line: dict[str, Any]) -> None:
+        layer, status = line.get("id"), str(line.get("status", ""))
+        detail = line.get("progressDetail") or {}
+        if layer and status == "Downloading" and detail.get("total"):
+            self._layers[layer] = (int(detail.get("current", 0)), int(detail["total"]))
+        elif layer and status in ("Pull complete", "Already exists"):
+            self._done.add(layer)
+            if layer in self._layers:
+                total = self._layers[layer][1]
+                self._layers[layer] = (total, total)
+        elif layer and status == "Pulling fs layer":
+            self._layers.setdefault(layer, (0, 0))
+        if time.monotonic() - self._told_at >= _TELL_S:
+            self.tell()
+
+    def tell(self, **fields: Any) -> None:
+        self._told_at = time.monotonic()
+        told = {
+            "image": self._image,
+            "bytes_done": sum(done for done, _ in self._layers.values()),
+            "bytes_total": sum(total for _, total in self._layers.values()),
+            "layers_done": len(self._done),
+            "layers_total": len(self._layers.keys() | self._done),
+            **fields,
+        }
+        docker_files.write(self._folder, self._name, told)
+
+
+def pull(socket_path: str, image: str, progress: Progress) -> str:
+    """Empty, or what went wrong."""
+    try:
+        import docker
+        from docker.errors import DockerException
+        from docker.utils import parse_repository_tag
+    except ImportError:
+        return "the Python package docker is not installed here: pip install 'runyard[docker]'"
+    try:
+        client = docker.APIClient(f"unix://{socket_path}", version="auto", timeout=_TIMEOUT_S)
+        repository, tag = parse_repository_tag(image)
+        for line in client.pull(repository, tag=tag or "latest", stream=True, decode=True):
+            if line.get("error"):
+                return str(line["error"])
+            progress.hear(line)
+    except (DockerException, OSError) as error:
+        return str(getattr(error, "explanation", None) or error)
+    return ""
+
+
+def main(arguments: list[str]) -> int:
+    socket_path, image, path = arguments
+    progress = Progress(image, path)
+    progress.tell()
+    wrong = pull(socket_path, image, progress)
+    progress.tell(**({"error": wrong} if wrong else {"complete": True}))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
