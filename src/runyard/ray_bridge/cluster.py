@@ -1,0 +1,152 @@
+"""What the bridge asks of the cluster, each call with its deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runyard.ray_bridge import slice_actor, supervisor_archive
+from runyard.ray_bridge.deadlines import Deadlines
+from runyard.ray_bridge.names import NAMESPACE
+
+_MADE_OF_ACTORS = {
+    "lifetime": "detached",
+    "max_restarts": 0,
+    "max_task_retries": 0,
+    "max_concurrency": 8,
+    "namespace": NAMESPACE,
+}
+CREATE_S = 30.0
+
+
+class Cluster:
+    """Made once the process has joined."""
+
+    def __init__(self, owner: str, node_dir: str) -> None:
+        import ray
+        from ray import cloudpickle
+
+        cloudpickle.register_pickle_by_value(slice_actor)
+        self.owner = owner
+        self.node_dir = node_dir
+        self.deadlines = Deadlines()
+        self._remote = ray.remote(slice_actor.SliceActor)
+        self.code, archive = supervisor_archive.make()
+        self.archive = ray.put(archive)
+
+    # placement groups
+
+    def make_group(
+        self,
+        name: str,
+        bundles: Sequence[Mapping[str, float]],
+        nodes: Sequence[str],
+        strategy: str,
+    ) -> Any:
+        """One that exists under this name comes from an earlier try of the same attempt."""
+        from ray.util.placement_group import placement_group
+
+        found = self.group(name)
+        if found is not None:
+            return found
+        options: dict[str, Any] = {}
+        if all(nodes):
+            options["bundle_label_selector"] = [{"ray.io/node-id": node} for node in nodes]
+        return self.deadlines.call(
+            lambda: placement_group(
+                [dict(bundle) for bundle in bundles],
+                strategy=strategy,
+                name=name,
+                lifetime="detached",
+                **options,
+            )
+        )
+
+    def group(self, name: str) -> Any | None:
+        from ray.util.placement_group import get_placement_group
+
+        try:
+            return self.deadlines.call(lambda: get_placement_group(name))
+        except ValueError:
+            return None
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """Name -> row of those that are not removed."""
+        from ray.util.placement_group import placement_group_table
+
+        rows = self.deadlines.call(placement_group_table)
+        return {row["name"]: row for row in rows.values() if row["state"] != "REMOVED"}
+
+    def remove_group(self, group: Any) -> None:
+        from ray.util.placement_group import remove_placement_group
+
+        self.deadlines.call(lambda: remove_placement_group(group))
+
+    # actors
+
+    def make_actor(
+        self, name: str, group: Any, bundle: int, arguments: tuple[Any, ...], **needs: float
+    ) -> Any:
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        strategy = PlacementGroupSchedulingStrategy(
+            group, bundle, placement_group_capture_child_tasks=False
+        )
+        made = self._remote.options(
+            name=name, scheduling_strategy=strategy, **needs, **_MADE_OF_ACTORS
+        )
+        return self.deadlines.call(
+            lambda: made.remote(*arguments, self.owner, self.node_dir), CREATE_S
+        )
+
+    def make_collector(self, node_id: str, arguments: tuple[Any, ...]) -> Any:
+        """An actor that takes nothing and reads what a dead one left on its node. It dies with
+        this process."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
+        made = self._remote.options(num_cpus=0, scheduling_strategy=strategy, max_concurrency=8)
+        return self.deadlines.call(
+            lambda: made.remote(*arguments, self.owner, self.node_dir), CREATE_S
+        )
+
+    def actor(self, name: str) -> Any | None:
+        import ray
+
+        try:
+            return self.deadlines.call(lambda: ray.get_actor(name, namespace=NAMESPACE))
+        except ValueError:
+            return None
+
+    def actor_names(self) -> set[str]:
+        import ray
+
+        rows = self.deadlines.call(lambda: ray.util.list_named_actors(all_namespaces=True))
+        return {row["name"] for row in rows if row["namespace"] == NAMESPACE}
+
+    def kill(self, actor: Any) -> None:
+        import ray
+
+        self.deadlines.call(lambda: ray.kill(actor, no_restart=True))
+
+    def get(self, reference: Any, seconds: float) -> Any:
+        import ray
+
+        return ray.get(reference, timeout=seconds)
+
+    # nodes
+
+    def cluster_id(self) -> str:
+        """The same for everybody who joins it, for as long as its head remembers."""
+        import ray
+
+        worker = ray._private.worker.global_worker
+        return str(worker.gcs_client.cluster_id.hex())
+
+    def nodes(self) -> list[dict[str, Any]]:
+        import ray
+
+        return self.deadlines.call(ray.nodes)
+
+    def node_alive(self, node_id: str) -> bool:
+        return any(row["NodeID"] == node_id and row["Alive"] for row in self.nodes())

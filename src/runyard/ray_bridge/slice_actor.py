@@ -1,0 +1,335 @@
+"""The actor that stands for one slice of an attempt on its node.
+
+This module travels to the nodes by value: it uses the standard library and Ray, nothing of ours.
+Below it: the shim, which Ray may kill as its direct child, the keeper in a session of its own, the
+supervisor, the ranks. While the actor lives it holds the lifeline of the keeper.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from typing import Any
+
+MIRRORED = re.compile(r"journal|[\w.-]{1,100}\.(?:log|jsonl)|nccl_trace_rank_\d+|stacks[\w.-]*")
+INLINE_BYTES = 64 * 1024  # travels with the answer itself
+BULK_BYTES = 1 << 20  # by the object store, when far behind
+MOST_FILES = 200
+STALE_S = 7 * 24 * 3600.0  # folders of slices nobody came back for
+USAGE_EVERY_S = 4.0
+_LOOK_S = 0.02
+_SETTLE_S = 60.0
+_KEPT_ENVIRONMENT = ("PATH", "HOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class SliceActor:
+    """`root` is the folder of Runyard on the node, "" for the usual one."""
+
+    def __init__(self, attempt_id: str, index: int, owner: str, root: str) -> None:
+        self._attempt_id = attempt_id
+        self._index = index
+        self._owner = owner
+        self._root = root or f"/tmp/runyard-ray-{os.getuid()}"
+        self._slice = f"{self._root}/{owner}/{attempt_id}.n{index}"
+        self._folder = f"{self._slice}/attempts/{attempt_id}"
+        self._lock = threading.Lock()
+        self._shim: subprocess.Popen[bytes] | None = None
+        self._over = threading.Event()  # nothing of it lives, and its exit record is written
+        self._news: list[dict[str, Any]] = []
+        self._socket: socket.socket | None = None
+        self._started: dict[str, Any] = {}
+        self._usage_due = 0.0
+
+    # called by the bridge
+
+    def hello(self) -> dict[str, Any]:
+        import ray
+
+        context = ray.get_runtime_context()
+        accelerators = context.get_accelerator_ids()
+        return {
+            "owner": self._owner,
+            "attempt_id": self._attempt_id,
+            "index": self._index,
+            "pid": os.getpid(),
+            "node_id": context.get_node_id(),
+            "address": ray.util.get_node_ip_address(),
+            "hostname": socket.gethostname(),
+            "boot_id": _text("/proc/sys/kernel/random/boot_id"),
+            "pidns": os.stat("/proc/self/ns/pid").st_ino,
+            "gpu_ids": list(accelerators.get("GPU", ())),
+            "folder": self._folder,
+            "python": sys.version.split()[0],
+            "started": bool(self._started),
+            "over": self._over.is_set(),
+        }
+
+    def start(self, code: str, archive: bytes, order: dict[str, Any]) -> dict[str, Any]:
+        """Unpack the supervisor and start the slice; the same again changes nothing."""
+        with self._lock:
+            if self._started:
+                return self._started
+            self._prepare_folders()
+            program = self._unpack(code, archive)
+            self._listen()
+            spec = _moved(order["spec"], order["run_dir"], self._folder)
+            line = json.dumps({"attempt_id": self._attempt_id, "spec": spec}).encode() + b"\n"
+            self._shim = self._spawn([program, self._slice], subprocess.PIPE)
+            assert self._shim.stdin is not None
+            self._shim.stdin.write(line)
+            self._shim.stdin.flush()
+            self._started = {"shim": self._shim.pid, "program": program}
+            threading.Thread(target=self._await_shim, args=(program,), daemon=True).start()
+            return self._started
+
+    def recover(self, code: str, archive: bytes) -> bool:
+        """In place of an actor that died: end what is left of the slice, so that what it wrote can
+        be read. False where there is nothing of it here."""
+        if not os.path.exists(f"{self._folder}/journal"):
+            self._over.set()
+            return False
+        program = self._unpack(code, archive)
+        settled = self._settle(program)
+        self._over.set()
+        return settled
+
+    def stop(self, request: dict[str, Any]) -> bool:
+        """Ask for the end of the slice; False where it has ended or never began."""
+        with self._lock:
+            shim = self._shim
+            if shim is None or self._over.is_set():
+                return False
+            assert shim.stdin is not None
+            try:
+                shim.stdin.write(json.dumps(request).encode() + b"\n")
+                shim.stdin.flush()
+            except OSError:
+                return False
+            return True
+
+    def read(self, offsets: dict[str, int], wait_s: float) -> dict[str, Any]:
+        """What was written behind these offsets, and news; waits for some if there is none. Only
+        an answer that says `over` and has no piece left is the last."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            over = self._over.is_set()  # before the look: what is written until then is seen
+            pieces = self._pieces(offsets)
+            news, self._news = self._news, []
+            if pieces or news or over or time.monotonic() >= deadline:
+                return {
+                    "pieces": pieces,
+                    "news": news,
+                    "over": over,
+                    "usage": self._usage_now_and_then(),
+                }
+            self._hear_news(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
+
+    def clear(self) -> bool:
+        """Everything of it was read: remove its folder."""
+        shutil.rmtree(self._slice, ignore_errors=True)
+        return not os.path.exists(self._slice)
+
+    # inside
+
+    def _prepare_folders(self) -> None:
+        os.makedirs(self._root, 0o700, exist_ok=True)
+        status = os.lstat(self._root)
+        if status.st_uid != os.getuid() or status.st_mode & 0o077:
+            raise PermissionError(f"{self._root} must belong to this user alone (mode 0700)")
+        self._forget_stale(os.path.dirname(self._slice))
+        os.makedirs(self._folder, 0o700, exist_ok=True)
+
+    def _forget_stale(self, above: str) -> None:
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(above):
+                if time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_S:
+                    shutil.rmtree(entry.path, ignore_errors=True)
+
+    def _unpack(self, code: str, archive: bytes) -> str:
+        """The path of the slice's program; many actors may do this at the same time."""
+        place = f"{self._root}/code/{code}"
+        if not os.path.isdir(place):
+            draft = f"{place}.{os.getpid()}.{self._attempt_id}.{self._index}.tmp"
+            os.makedirs(draft, 0o700, exist_ok=True)
+            with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+                packed.extractall(draft)
+            try:
+                os.rename(draft, place)
+            except OSError:
+                shutil.rmtree(draft, ignore_errors=True)  # another one was quicker
+        return f"{place}/runyard/supervisor/slice_main.py"
+
+    def _spawn(self, arguments: list[str], stdin: int) -> subprocess.Popen[bytes]:
+        with open(f"{self._slice}/keeper.out", "ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", "-X", "utf8", *arguments],
+                stdin=stdin,
+                stdout=log,
+                stderr=log,
+                env={k: v for k, v in os.environ.items() if k in _KEPT_ENVIRONMENT},
+                cwd="/",
+            )
+
+    def _listen(self) -> None:
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        folder = os.open(self._slice, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            listening.bind(f"/proc/self/fd/{folder}/news.sock")
+        finally:
+            os.close(folder)
+        self._socket = listening
+
+    def _await_shim(self, program: str) -> None:
+        assert self._shim is not None
+        self._shim.wait()
+        # The keeper ends last of all, and after its exit record. If it was killed, or the shim
+        # was, what it left is ended here and the record written.
+        while not self._has_exit_record() and not self._settle(program):
+            time.sleep(1.0)
+        self._over.set()
+
+    def _has_exit_record(self) -> bool:
+        with contextlib.suppress(OSError), open(f"{self._folder}/journal", "rb") as file:
+            return b'"kind":"exit"' in file.read().splitlines()[-1]
+        return False
+
+    def _settle(self, program: str) -> bool:
+        helper = self._spawn(
+            [program, self._slice, "--settle", self._attempt_id], subprocess.DEVNULL
+        )
+        try:
+            return helper.wait(_SETTLE_S) == 0
+        except subprocess.TimeoutExpired:
+            helper.kill()
+            helper.wait()
+            return False
+
+    def _hear_news(self, seconds: float) -> None:
+        heard = self._socket
+        if heard is None:
+            time.sleep(seconds)
+            return
+        heard.settimeout(seconds)
+        with contextlib.suppress(OSError, ValueError):
+            self._news.append(json.loads(heard.recv(1 << 18)))
+            heard.settimeout(0)
+            while True:
+                self._news.append(json.loads(heard.recv(1 << 18)))
+
+    def _pieces(self, offsets: dict[str, int]) -> list[tuple[str, int, bytes]]:
+        """(file, offset, bytes) of what is new. A file that became shorter is told as a piece
+        with an offset of -1: it is read again from its beginning."""
+        found: list[tuple[str, int, bytes]] = []
+        room = INLINE_BYTES
+        for name, size in self._files():
+            offset = offsets.get(name, 0)
+            if size < offset:
+                found.append((name, -1, b""))
+            elif size > offset and room > 0:
+                limit = BULK_BYTES if size - offset > BULK_BYTES else min(room, INLINE_BYTES)
+                start, data = self._data(name, offset, limit)
+                found.append((name, start, data))
+                room -= len(data)
+        return found
+
+    def _files(self) -> list[tuple[str, int]]:
+        found = []
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(self._folder):
+                if MIRRORED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    found.append((entry.name, entry.stat(follow_symlinks=False).st_size))
+        # The journal first: it tells of holes in logs before the logs show them.
+        return sorted(found, key=lambda one: (one[0] != "journal", one[0]))[:MOST_FILES]
+
+    def _data(self, name: str, offset: int, limit: int) -> tuple[int, bytes]:
+        """From the offset on, a hole left out: then the piece begins behind it."""
+        fd = os.open(f"{self._folder}/{name}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(OSError):
+                offset = max(offset, os.lseek(fd, offset, os.SEEK_DATA))
+            return offset, os.pread(fd, limit, offset)
+        finally:
+            os.close(fd)
+
+    def _usage_now_and_then(self) -> dict[str, Any] | None:
+        if time.monotonic() < self._usage_due:
+            return None
+        self._usage_due = time.monotonic() + USAGE_EVERY_S
+        return self._usage()
+
+    def _usage(self) -> dict[str, Any] | None:
+        """What the processes below the shim use now."""
+        if self._shim is None or self._over.is_set():
+            return None
+        rows = _table()
+        keeper = next((pid for pid, row in rows.items() if row[1] == self._shim.pid), None)
+        if keeper is None:
+            return None
+        tree = _below(keeper, rows)
+        supervisors = [pid for pid, row in rows.items() if row[1] == keeper]
+        jobs = [pid for pid in tree if pid not in supervisors]
+        return {
+            "cpu_s": sum(rows[pid][2] for pid in jobs) / _TICKS,
+            "rss_mb": sum(rows[pid][3] for pid in jobs) * os.sysconf("SC_PAGE_SIZE") / (1 << 20),
+            "pids": jobs,
+            "at": time.time(),
+            "boot_id": _text("/proc/sys/kernel/random/boot_id"),
+        }
+
+
+def _moved(value: Any, run_dir: str, folder: str) -> Any:
+    """Everything that names the run dir as the server has it names the one of this node."""
+    if isinstance(value, str):
+        return folder + value[len(run_dir) :] if _inside(value, run_dir) else value
+    if isinstance(value, list):
+        return [_moved(one, run_dir, folder) for one in value]
+    if isinstance(value, dict):
+        return {name: _moved(one, run_dir, folder) for name, one in value.items()}
+    return value
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + "/")
+
+
+def _text(path: str) -> str:
+    with open(path) as file:
+        return file.read().strip()
+
+
+def _table() -> dict[int, tuple[str, int, int, int]]:
+    """pid -> (state, parent, ticks with those of its children, pages)."""
+    rows = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    data = file.read()
+                words = data[data.rindex(b")") + 2 :].split()
+                ticks = sum(map(int, words[11:15]))
+                rows[int(name)] = (words[0].decode(), int(words[1]), ticks, int(words[21]))
+    return rows
+
+
+def _below(root: int, rows: dict[int, tuple[str, int, int, int]]) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for pid, row in rows.items():
+        children.setdefault(row[1], []).append(pid)
+    found: list[int] = []
+    todo = [root]
+    while todo:
+        mine = children.get(todo.pop(), [])
+        found += mine
+        todo += mine
+    return found

@@ -1,0 +1,110 @@
+"""The start of an attempt in the cluster: all slices stand ready, or nothing is left of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from runyard.ray_bridge.cluster import Cluster
+from runyard.ray_bridge.names import group_name
+from runyard.ray_bridge.slices import Slice
+
+GROUP_S = 10.0
+HELLO_S = 60.0
+LAUNCH_S = 30.0
+_LOOK_S = 0.5
+
+
+class NotStarted(Exception):
+    """Nothing of the user's ran. `step` says how far it came."""
+
+    def __init__(self, step: str, message: str, **detail: Any) -> None:
+        super().__init__(message)
+        self.detail = {"step": step, "message": message[:500], **detail}
+
+
+def place(
+    cluster: Cluster,
+    spec: Mapping[str, Any],
+    slices: Sequence[Slice],
+    node_ids: Mapping[str, str],
+    told_to_stop: Callable[[], bool],
+) -> None:
+    """A placement group and an actor for each slice; each has said who and where it is."""
+    attempt_id = str(spec["attempt_id"])
+    nodes = [_node_id(one, node_ids) for one in slices]
+    needs = {"num_cpus": float(spec["cpus_each"]), "num_gpus": float(spec["gpus_each"])}
+    bundle = {"CPU": needs["num_cpus"], "GPU": needs["num_gpus"]}
+    bundle = {name: amount for name, amount in bundle.items() if amount > 0} or {"CPU": 0.001}
+    strategy = "PACK" if all(nodes) or len(slices) == 1 else "STRICT_SPREAD"
+    name = group_name(attempt_id)
+    group = cluster.make_group(name, [bundle] * len(slices), nodes, strategy)
+    _await_group(cluster, group, name, told_to_stop)
+    for one in slices:
+        one.actor = cluster.make_actor(
+            one.name, group, one.index, (attempt_id, one.index), **needs
+        )
+    references = [one.actor.hello.remote() for one in slices]
+    for one, reference in zip(slices, references, strict=True):
+        one.facts = _hello(cluster, one, reference, told_to_stop)
+
+
+def launch(cluster: Cluster, spec: Mapping[str, Any], slices: Sequence[Slice]) -> None:
+    """Say go to all of them; the same again changes nothing."""
+    references = [
+        one.actor.start.remote(cluster.code, cluster.archive, _order(spec, one)) for one in slices
+    ]
+    for reference in references:
+        cluster.get(reference, LAUNCH_S)
+
+
+def _node_id(one: Slice, node_ids: Mapping[str, str]) -> str:
+    name = str(one.plan.get("node", ""))
+    if name and name not in node_ids:
+        raise NotStarted("node", f"there is no node {name} in the cluster now", node=name)
+    return node_ids[name] if name else ""
+
+
+def _await_group(
+    cluster: Cluster, group: Any, name: str, told_to_stop: Callable[[], bool]
+) -> None:
+    deadline = time.monotonic() + GROUP_S
+    while not cluster.deadlines.call(lambda: group.wait(_LOOK_S)):
+        if told_to_stop():
+            raise NotStarted("placement_group", "it was asked to stop")
+        if time.monotonic() >= deadline:
+            row = cluster.groups().get(name, {})
+            state = row.get("stats", {}).get("scheduling_state", "unknown")
+            raise NotStarted("placement_group", "the cluster has no room for it", state=state)
+
+
+def _hello(
+    cluster: Cluster, one: Slice, reference: Any, told_to_stop: Callable[[], bool]
+) -> dict[str, Any]:
+    import ray
+
+    deadline = time.monotonic() + HELLO_S
+    while True:
+        try:
+            facts: dict[str, Any] = cluster.get(reference, _LOOK_S)
+            break
+        except ray.exceptions.GetTimeoutError:
+            if told_to_stop():
+                raise NotStarted("actor", "it was asked to stop") from None
+            if time.monotonic() >= deadline:
+                raise NotStarted("actor", f"{one.name} does not answer") from None
+        except ray.exceptions.RayError as error:
+            raise NotStarted("actor", f"{one.name}: {error}") from error
+    if facts["owner"] != cluster.owner:
+        raise NotStarted("actor", f"{one.name} belongs to somebody else")
+    return facts
+
+
+def _order(spec: Mapping[str, Any], one: Slice) -> dict[str, Any]:
+    """What the node runs: with the GPUs that are really the slice's there."""
+    told = dict(one.plan["spec"])
+    granted = [str(gpu) for gpu in one.plan.get("gpu_ids", ())]
+    ours = granted if spec.get("gpus_by") == "grant" else one.facts.get("gpu_ids", ())
+    told["env"] = {**told["env"], "CUDA_VISIBLE_DEVICES": ",".join(ours)}
+    return {"spec": told, "run_dir": spec["run_dir"], "whole": dict(spec)}
