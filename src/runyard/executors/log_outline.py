@@ -26,6 +26,7 @@ class Dropped:
 @dataclass(frozen=True, slots=True)
 class Outline:
     total: int  # lines, dropped and unfinished ones included
+    unfinished: bool  # the last line has no end yet
     resume: int  # the byte from which on a reader of all these lines must be told more
     dropped: tuple[Dropped, ...] = ()
 
@@ -35,12 +36,13 @@ def outline(log: LogFile, size: int) -> Outline:
     with log.opened() as (handle, now):
         size = min(size, now)
         if not size:
-            return Outline(0, 0)
+            return Outline(0, False, 0)
         log.index.extend(handle, now)
         gaps = [(start, end) for start, end, is_gap in extents(handle, 0, size) if is_gap]
         open_ended = os.pread(handle, 1, size - 1) != b"\n"
         return Outline(
             log.index.before(handle, size) + open_ended,
+            open_ended,
             _resume(handle, gaps[-1][1] if gaps else 0, size),
             tuple(_dropped(handle, log.index, start, end) for start, end in gaps),
         )

@@ -29,6 +29,7 @@ class LogDropped(BaseModel):
 
 class LogOutline(BaseModel):
     total: int = Field(description="Lines, dropped and unfinished ones included.")
+    unfinished: bool = Field(description="The last line has no end yet.")
     resume: int = Field(
         description="The byte to follow from; a last line without an end is told again from there."
     )

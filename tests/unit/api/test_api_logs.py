@@ -370,5 +370,6 @@ def test_a_tail_with_the_outline_of_the_whole_log(served):
     served.write(job, data)
     body = served.api("GET", f"/jobs/{job}/logs", tail=2, outline="true").body
     assert body["logs"] == ["line 4999", "bar 2%"]
-    assert body["outline"] == {"total": 5001, "resume": len(data) - 6, "dropped": []}
+    place = {"unfinished": True, "resume": len(data) - 6, "dropped": []}
+    assert body["outline"] == {"total": 5001, **place}
     assert "outline" not in served.api("GET", f"/jobs/{job}/logs", tail=2).body

@@ -13,8 +13,8 @@ def lines(first, count):
 
 
 def test_an_empty_log_and_one_that_is_not_there_yet(log, tmp_path):
-    assert outline(log(b""), 0) == Outline(0, 0)
-    assert outline(LogFile(str(tmp_path / "later.log")), 0) == Outline(0, 0)
+    assert outline(log(b""), 0) == Outline(0, False, 0)
+    assert outline(LogFile(str(tmp_path / "later.log")), 0) == Outline(0, False, 0)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,7 @@ def test_an_empty_log_and_one_that_is_not_there_yet(log, tmp_path):
 def test_a_follower_is_told_again_what_the_last_line_shows(log, data, total, shown):
     found = outline(log(data), len(data))
     assert (found.total, data[found.resume :], found.dropped) == (total, shown, ())
+    assert found.unfinished == (not data.endswith(b"\n"))
 
 
 def test_an_endless_bar_is_not_told_again_from_its_beginning(log):
@@ -39,13 +40,13 @@ def test_an_endless_bar_is_not_told_again_from_its_beginning(log):
     found = outline(log(bar), len(bar))
     assert (found.total, bar[found.resume :]) == (1, b" 399999 of a lot")
     letters = b"x" * 3 * MB
-    assert outline(log(letters), len(letters)) == Outline(1, 3 * MB)
+    assert outline(log(letters), len(letters)) == Outline(1, True, 3 * MB)
 
 
 def test_what_came_after_the_page_was_read_is_not_counted(log):
     data = lines(0, 10_000)
     size = len(lines(0, 100))
-    assert outline(log(data), size) == Outline(100, size)
+    assert outline(log(data), size) == Outline(100, False, size)
 
 
 def test_dropped_lines_are_named_by_their_neighbours(log, punch):

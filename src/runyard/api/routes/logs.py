@@ -145,6 +145,7 @@ def _answer(page: Page, attempt: int | None, ended: bool) -> dict[str, Any]:
 def _whole(found: Outline) -> dict[str, Any]:
     return {
         "total": found.total,
+        "unfinished": found.unfinished,
         "resume": found.resume,
         "dropped": [
             {
