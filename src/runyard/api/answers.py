@@ -12,7 +12,8 @@ from runyard.domain import job_services, notifications, secrets
 from runyard.domain.events import StoredEvent
 from runyard.domain.job import Attempt, JobSpec, Service
 from runyard.domain.reasons import Reason
-from runyard.domain.resources import Request
+from runyard.domain.resources import GpuGrant, Request
+from runyard.engine import rank_states
 from runyard.engine.views import JobView, QueueStatus, Wait
 from runyard.wire.jobs import KEPT_FIELDS
 
@@ -30,14 +31,15 @@ def job(view: JobView) -> dict[str, Any]:
         "stage": it.stage.value if it.stage else None,
         "progress": it.progress,
         "reason": reason(view.reason),
-        "wait": _wait(view.wait),
+        "wait": wait(view.wait),
         "eta": metric_answers.eta(view.watched.eta),
         "health": metric_answers.health(view.watched.health),
         "metrics": metric_answers.latest(view.watched.metrics),
+        "main_metric": metric_answers.main_metric(view.main_metric),
         "efficiency": metric_answers.efficiency(view.watched.efficiency),
         "preflight": view.preflight,
         "diagnosis": dict(attempt.diagnosis) if attempt and attempt.diagnosis else None,
-        "attempt": _attempt(attempt, it.ref, view.services) if attempt else None,
+        "attempt": _attempt(attempt, it.ref, view) if attempt else None,
         "submitted_at": iso(it.submitted_at),
         "queued_at": iso(it.queued_at),
         "scheduled_at": iso(it.scheduled_at),
@@ -48,10 +50,12 @@ def job(view: JobView) -> dict[str, Any]:
         "hold": it.hold,
         "retry_count": it.retry_count,
         "charged": it.charged,
+        "attempt_number": it.attempt_number,
+        "attempt_limit": it.spec.max_retries + 1,
         "depends_on": [{"job": ref, "on": on} for ref, on in view.depends_on],
         "receipt_url": f"{BASE}/jobs/{it.ref}/receipt" if attempt and attempt.receipt else None,
         **_spec(it.spec),
-        **_request(it.spec.request),
+        **request(it.spec.request),
     }
 
 
@@ -111,7 +115,7 @@ def _service(service: Service) -> dict[str, Any]:
     }
 
 
-def _request(request: Request) -> dict[str, Any]:
+def request(request: Request) -> dict[str, Any]:
     return {
         "cpu_cores": _number(request.cpu_milli / 1000),
         "memory_gb": _number(round(request.memory_mb / 1024, 3)),
@@ -128,7 +132,7 @@ def reason(found: Reason | None) -> dict[str, Any] | None:
     return {"code": found.code, "params": found.params} if found else None
 
 
-def _wait(found: Wait | None) -> dict[str, Any] | None:
+def wait(found: Wait | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
@@ -141,10 +145,8 @@ def _wait(found: Wait | None) -> dict[str, Any] | None:
     }
 
 
-def _attempt(
-    found: Attempt, job_ref: str, services: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    return attempt(found, job_ref, services)
+def _attempt(found: Attempt, job_ref: str, view: JobView) -> dict[str, Any]:
+    return attempt(found, job_ref, view.services, ranks=view.ranks)
 
 
 def attempt(
@@ -152,6 +154,7 @@ def attempt(
     job_ref: str,
     services: Sequence[Mapping[str, Any]] = (),
     changes: Sequence[Mapping[str, Any]] = (),
+    ranks: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     return {
         "attempt_id": found.attempt_id,
@@ -168,17 +171,38 @@ def attempt(
         "ended_at": iso(found.ended_at),
         "node": found.node_id,
         "executor": found.executor,
-        "gpus": [
-            {"index": gpu.index, "uuid": gpu.uuid, "share": _number(gpu.milli / 1000)}
-            for gpu in found.gpus
-        ],
+        "gpus": _gpus(found.gpus),
         "ports": found.ports,
+        "slices": [
+            {
+                "index": part.index,
+                "node": part.node_id,
+                "name": part.node,
+                "address": part.address,
+                "gpus": _gpus(part.gpus),
+                "ports": part.ports,
+            }
+            for part in found.slices
+        ],
         "services": list(services),
+        "ranks": [_rank(one) for one in ranks or rank_states.of_ended(found)],
         "params": found.params,
         "changes": list(changes),
         "plan": found.plan,
         "diagnosis": found.diagnosis,
     }
+
+
+def _rank(one: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("rank", "state", "pid", "exit_code", "signal")
+    return {**{name: one[name] for name in names}, "ended_at": iso(one["ended_at"])}
+
+
+def _gpus(grants: Sequence[GpuGrant]) -> list[dict[str, Any]]:
+    return [
+        {"index": gpu.index, "uuid": gpu.uuid, "share": _number(gpu.milli / 1000)}
+        for gpu in grants
+    ]
 
 
 def queue(found: QueueStatus) -> dict[str, Any]:

@@ -24,6 +24,7 @@ JOB_ENQUEUED = "job_enqueued"  # priority set, hold released
 CHECKPOINT_CHOSEN = "checkpoint_chosen"  # an attempt goes on from it; params: path, step
 JOB_STOPPING = "job_stopping"
 JOB_ADOPTED = "job_adopted"  # by a restarted server; params: attempt, pid
+JOB_TAKEN_OVER = "job_taken_over"  # from a silent server; params: from, to, attempt
 JOB_DELETED = "job_deleted"  # with all that was recorded of it; params: job
 JOB_SWEPT = "job_swept"  # still cancelling after minutes: looked for and ended again
 LEASE_LOST = "lease_lost"  # the client did not renew it

@@ -30,6 +30,8 @@ class Slice:
     address: str  # where ranks of other nodes reach it
     gpus: tuple[GpuGrant, ...] = ()
     ports: tuple[int, ...] = ()
+    node_id: str = ""
+    cluster: str = ""  # servers that reach it can go on with the attempt
 
 
 def as_list(slices: Sequence[Slice]) -> list[dict[str, Any]]:
@@ -41,6 +43,8 @@ def as_list(slices: Sequence[Slice]) -> list[dict[str, Any]]:
             "address": one.address,
             "gpus": [[gpu.uuid, gpu.index, gpu.milli] for gpu in one.gpus],
             "ports": list(one.ports),
+            "node_id": one.node_id,
+            "cluster": one.cluster,
         }
         for one in slices
     ]
@@ -55,6 +59,8 @@ def from_list(stored: Sequence[Mapping[str, Any]] | None) -> tuple[Slice, ...]:
             address=one["address"],
             gpus=tuple(GpuGrant(uuid, index, milli) for uuid, index, milli in one["gpus"]),
             ports=tuple(one["ports"]),
+            node_id=one["node_id"],
+            cluster=one["cluster"],
         )
         for one in stored or ()
     )

@@ -116,6 +116,8 @@ class Ender:
         attempt = tx.attempt(attempt_id)
         if attempt is None or attempt.status is AttemptStatus.ENDED:
             return None
+        if self._parts.store.shared and attempt.node_id != self._parts.node_id:
+            return None  # another server has taken it over, and hears of its end by itself
         job = tx.job(attempt.job_id)
         if job is None:
             return None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import pwd
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from runyard.domain import command, job_environment, job_services
-from runyard.domain.job import Attempt, Job
-from runyard.engine import container_launch, job_dirs, story
+from runyard.domain.job import Attempt, Job, JobSpec
+from runyard.engine import container_launch, gang_launch, job_dirs, story
 from runyard.engine.parts import Parts
 from runyard.engine.resuming import Resuming
 from runyard.engine.starts import AS_SUBMITTED, Start
@@ -61,6 +62,10 @@ class Launcher:
 
     def _start(self, placed: Placed) -> None:
         log = story.of(placed.job.ref, placed.attempt.attempt_id)
+        if placed.attempt.slices and self._may_be_deposed():
+            log.error("not handed over: nobody heard of this server for longer than its lease")
+            self._failed(placed)
+            return
         self._before(placed.attempt)
         self._count(placed)
         try:
@@ -70,6 +75,11 @@ class Launcher:
             self._failed(placed)
             return
         log.debug("handed to the {} executor: {}", placed.attempt.executor, placed.job.spec.name)
+
+    def _may_be_deposed(self) -> bool:
+        """Whether other servers may have taken over what this one placed on a cluster."""
+        silent_s = time.monotonic() - self._parts.machine.heard_at
+        return self._parts.store.shared and silent_s > self._parts.settings.server_lease_s
 
     def _count(self, placed: Placed) -> None:
         job, tallies = placed.job, self._parts.tallies
@@ -102,6 +112,8 @@ class Launcher:
             if spec.downloads
             else None,
         )
+        facts = gang_launch.own_facts(facts, attempt)
+        argv = command.render(spec.command, attempt.params, places)
         # Only what a person wrote: the fair share that others get is a guess.
         enforced = spec.memory_asked and settings.enforce_memory != "off"
         limit = attempt.request.memory_mb or None if enforced else None
@@ -109,7 +121,7 @@ class Launcher:
             attempt_id=attempt.attempt_id,
             job_ref=job.ref,
             tag=attempt.tag,
-            argv=command.render(spec.command, attempt.params, places),
+            argv=argv,
             env=job_environment.build(facts),
             cwd=container_launch.working_dir(spec, output_dir),
             make_dirs=container_launch.folders(job, settings),
@@ -129,9 +141,18 @@ class Launcher:
             tty=spec.tty,
             isolation=spec.isolation,
             services=_services(facts, places),
+            slices=gang_launch.slices(facts, argv, attempt),
+            gang_grace_s=_asked(spec, "gang_grace_s", settings.gang_grace_s),
+            finish_skew_s=_asked(spec, "finish_skew_s", settings.finish_skew_s),
             image=spec.image,
             container=container_launch.container(job, attempt, facts, settings),
         )
+
+
+def _asked(spec: JobSpec, name: str, default: float) -> float:
+    """How long ranks wait for each other to end: as their job says, else as the server is set."""
+    asked: float | None = getattr(spec.distributed, name, None)
+    return default if asked is None else asked
 
 
 def places_of(settings: Settings, job: Job) -> command.Places:

@@ -108,7 +108,9 @@ class LogReading:
             jobs = {job.id: job for job in reader.jobs_by_id(ids)}
         for attempt_id in marks.keys() - known.keys():
             self._history.mark(attempt_id, None)
-        for attempt_id in self._open.keys() - known.keys():  # its job was deleted
+        gone = self._open.keys() - known.keys()  # its job was deleted
+        gone |= {one for one in self._open if one in known and self._is_anothers(known[one])}
+        for attempt_id in gone:
             self._forget(self._open.pop(attempt_id))
         for attempt_id in new:
             attempt = known[attempt_id]
@@ -116,6 +118,11 @@ class LogReading:
             if job is not None and attempt.node_id == self._parts.node_id:
                 self._begin(job, attempt, marks.get(attempt_id))
         return {name for name in self._open if name not in live}
+
+    def _is_anothers(self, attempt: Attempt) -> bool:
+        """Whether another server has taken it over and reads it."""
+        shared = self._parts.store.shared
+        return shared and attempt.node_id != self._parts.node_id
 
     def _begin(self, job: Job, attempt: Attempt, mark: str | None) -> None:
         executor = self._parts.executors.get(attempt.executor)

@@ -42,6 +42,7 @@ class Machine:
         self.boot_id = probe.boot_id()
         self.drained = False
         self.executors: tuple[str, ...] = ()  # those that can start something here now
+        self.heard_at = 0.0  # when the store last took our word that we live, by a steady clock
         self.offered: tuple[Node, ...] = ()  # machines that executors offer besides this one
         self.missing: dict[str, str] = {}  # executors that can start nothing now: why
         self.fenced: dict[str, str] = {}
@@ -55,6 +56,15 @@ class Machine:
             port_first=first,
             port_count=last - first + 1,
         )
+
+    def capacity_for(self, executor: str) -> Capacity:
+        """What a job of this executor that asks for nothing gets its fair share of: this machine,
+        or the largest of the nodes where only those can run it."""
+        nodes = [node for node in self.offered if executor in ("auto", node.kind)]
+        if not nodes or (executor == "auto" and self.executors):
+            return self.capacity
+        largest = max(nodes, key=lambda node: (len(node.capacity.gpus), node.capacity.cpu_milli))
+        return largest.capacity
 
     @property
     def limits(self) -> GateLimits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -77,7 +78,9 @@ class Machines:
                 self.executor_nodes.put(tx)
             return epoch
 
+        begun = time.monotonic()
         epoch = self._parts.store.write(work, durable=epoch_grows)
+        machine.heard_at = begun
         before, self._epoch = self._epoch, epoch
         return epoch_grows or epoch == before
 

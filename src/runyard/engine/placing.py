@@ -24,7 +24,7 @@ from runyard.domain.states import AttemptStatus, JobStatus, Stage
 from runyard.engine import executor_nodes, starts
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
-from runyard.stores.base import ActiveAttempt, Transaction, WaitingShape
+from runyard.stores.base import ActiveAttempt, Reader, Transaction, WaitingShape
 
 PAUSED_FLAG = "dispatch_paused"
 # Most jobs a pass looks at per shape; more slots than that are filled by the next pass.
@@ -75,6 +75,13 @@ class Placer:
         self.unfinished = left > 0 and len(placed) >= _MOST_HEADS
         return placed
 
+    def look(self, reader: Reader, now: float) -> QueueView:
+        """What a pass of any server would look at now; nothing is decided."""
+        view = self._view(reader, reader.waiting_shapes(), now)
+        if not self._parts.store.shared:
+            return view
+        return replace(view, machines=view.machines + self._others(reader, view.machines))
+
     def _waits(
         self, tx: Transaction, view: QueueView, own: Mapping[int, Reason]
     ) -> Mapping[int, Reason]:
@@ -86,7 +93,7 @@ class Placer:
         anywhere = placement.decide(replace(view, machines=view.machines + others))
         return {shape: anywhere.waits.get(shape, Reason(reasons.QUEUED)) for shape in own}
 
-    def _view(self, tx: Transaction, shapes: list[WaitingShape], now: float) -> QueueView:
+    def _view(self, tx: Reader, shapes: list[WaitingShape], now: float) -> QueueView:
         settings = self._parts.settings
         active = tx.active_attempts()
         free = settings.max_concurrent - len(active)
@@ -108,7 +115,7 @@ class Placer:
             reservations=self._reservations,
         )
 
-    def _own_machines(self, tx: Transaction) -> tuple[MachineView, ...]:
+    def _own_machines(self, tx: Reader) -> tuple[MachineView, ...]:
         """This server's own, and those that its executors offer."""
         machine, drained = self._parts.machine, {}
         if self._parts.store.shared:
@@ -128,7 +135,7 @@ class Placer:
             return (own,)
         return (own, *executor_nodes.views(machine.offered, drained))
 
-    def _others(self, tx: Transaction, own: Sequence[MachineView]) -> tuple[MachineView, ...]:
+    def _others(self, tx: Reader, own: Sequence[MachineView]) -> tuple[MachineView, ...]:
         """The other servers of a shared store that have been heard of lately, and the nodes that
         only they reach."""
         since = self._parts.store.now() - self._parts.settings.server_lease_s
@@ -205,7 +212,7 @@ def _starting(job: Job) -> Reason | None:
     return Reason(reasons.STARTING_SERVICES, {"services": names}) if names else None
 
 
-def _shape(tx: Transaction, shape: WaitingShape, free: int, others: set[int]) -> ShapeView:
+def _shape(tx: Reader, shape: WaitingShape, free: int, others: set[int]) -> ShapeView:
     # With no free slot the first job still is needed, to see who starves and what to say.
     heads = tx.ready_jobs(shape.id, max(free, 1))
     if others:

@@ -21,6 +21,7 @@ from runyard.engine import alerting, cancel_reasons, story
 from runyard.engine.commands import Commands, unit_of
 from runyard.engine.ending import Ender
 from runyard.engine.parts import Parts
+from runyard.engine.takeover import Takeover
 from runyard.executors.base import End, Sight, Sighting, Stop, Swept
 from runyard.stores.base import Transaction
 
@@ -51,6 +52,7 @@ class Reconciler:
         self._ender = ender
         self._commands = commands
         self._record = record
+        self._takeover = Takeover(parts)
         self._adopted: list[tuple[Attempt, Sighting]] = []
 
     def adopt(self) -> Found:
@@ -68,6 +70,7 @@ class Reconciler:
 
     def round(self) -> Found:
         if self._parts.store.shared:
+            self._takeover.look()
             self._mark_unreachable()
         return self._round(patience_s=_HAND_OVER_S)
 

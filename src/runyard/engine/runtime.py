@@ -261,7 +261,9 @@ class Runtime:
         now = time.monotonic()
         if now >= self._heartbeat_due:
             self._heartbeat_due = now + self._heartbeat_s
-            self._machines.register(epoch_grows=False)
+            if not self._machines.register(epoch_grows=False):
+                story.of().error("this server was silent: others have taken over from it")
+                self._reconciling.wake()
         self._gpu_return.note_use()
         return None
 

@@ -27,7 +27,7 @@ from runyard.engine.actor import Actor
 from runyard.engine.launching import Launcher, Placed
 from runyard.engine.parts import Parts
 from runyard.engine.placing import Placer
-from runyard.stores.base import Transaction
+from runyard.stores.base import Reader, Transaction
 
 _TOLD = 20  # lines in the log for one big batch
 
@@ -89,7 +89,7 @@ class Submitter:
     ) -> Callable[[Transaction], _Stored]:
         actor.must_submit()
         now = self._parts.clock()
-        drafts = [self._draft(submission, actor, now) for submission in submissions]
+        drafts = [self.draft(submission, actor, now) for submission in submissions]
         order = _batch_order(submissions)
         leased_at = self._parts.store.now() if any(draft.spec.lease for draft in drafts) else None
         if any(draft.spec.request.gpu_milli for draft in drafts):
@@ -132,11 +132,17 @@ class Submitter:
                 story.of(job.ref).info("job submitted by {}: {}", actor.name, job.spec.name)
         return stored.jobs
 
-    def _draft(self, submission: Submission, actor: Actor, now: float) -> NewJob:
+    def _runs_here(self, executor: str) -> bool:
+        """What is found out on this machine says nothing of others."""
+        offered = {node.kind for node in self._parts.machine.offered}
+        return executor not in offered and (executor != "auto" or "local" in self._parts.executors)
+
+    def draft(self, submission: Submission, actor: Actor, now: float) -> NewJob:
+        """With the defaults of this server."""
         settings = self._parts.settings
-        request = defaults.request_for(
-            submission.wanted, self._parts.machine.capacity, settings.max_concurrent
-        )
+        capacity = self._parts.machine.capacity_for(submission.spec.executor)
+        wanted = defaults.for_ranks(submission.wanted, submission.spec.distributed, capacity)
+        request = defaults.request_for(wanted, capacity, settings.max_concurrent)
         job_services.refuse_ports_of_the_pool(submission.spec, settings.port_range)
         retries, grace = submission.max_retries, submission.grace_s
         # A job with an image never runs outside it.
@@ -151,7 +157,7 @@ class Submitter:
         )
         checked = preparation.is_checked(
             spec,
-            by_default=settings.preflight == "auto",
+            by_default=settings.preflight == "auto" and self._runs_here(spec.executor),
             gpus_fit=request.gpu_milli <= 1000 * len(self._parts.machine.capacity.gpus),
         )
         if checked or spec.preflight is not None:
@@ -213,7 +219,12 @@ def _insert(
 Found = tuple[tuple[Dependency, str, JobStatus], ...]
 
 
-def _lookup(tx: Transaction, submission: Submission, batch: dict[str, Job]) -> Found:
+def found_dependencies(reader: Reader, submission: Submission) -> Found:
+    """As they are now; UnknownDependency when one is not there."""
+    return _lookup(reader, submission, {})
+
+
+def _lookup(tx: Reader, submission: Submission, batch: dict[str, Job]) -> Found:
     found = []
     for ref, on in submission.depends_on:
         job = batch.get(ref[1:]) if ref.startswith(dependencies.BATCH_MARK) else tx.job(ref)

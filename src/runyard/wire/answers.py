@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from runyard.wire.attempt_answers import AttemptAnswer
+
 Status = Literal[
     "pending",
     "scheduled",
@@ -83,6 +85,18 @@ class EtaAnswer(BaseModel):
     basis: str
 
 
+class MainMetricAnswer(BaseModel):
+    """The one that tells most, over all attempts."""
+
+    name: str
+    direction: Literal["min", "max"] = Field(description="Which way is better.")
+    last: float | str
+    best: float | None = Field(description="NaN and infinities are never the best.")
+    points: list[float | str] = Field(
+        description="A small curve of at most 64 points, extremes kept."
+    )
+
+
 class LossesAnswer(BaseModel):
     queue: float
     setup: float
@@ -96,52 +110,6 @@ class EfficiencyAnswer(BaseModel):
     productive_s: float
     wall_s: float
     losses: LossesAnswer
-
-
-class GpuShare(BaseModel):
-    index: int
-    uuid: str
-    share: float
-
-
-class ServiceAnswer(BaseModel):
-    name: str
-    state: Literal["starting", "ready", "restarting", "ended"] | None = Field(
-        None, description="Null where only another server knows it."
-    )
-    healthy: bool | None = None
-    port: int
-    url: str | None = None
-    restarts: int
-    pid: int | None
-    exit_code: int | None
-    signal: int | None
-
-
-class AttemptAnswer(BaseModel):
-    attempt_id: str
-    job_id: str
-    number: int
-    status: Literal["starting", "running", "stopping", "ended"]
-    end: Literal["completed", "failed", "cancelled", "timed_out", "lost", "never_started"] | None
-    stage: str
-    exit_code: int | None = Field(description="Null when a signal ended it or it is unknown.")
-    signal: int | None
-    cause: str | None
-    created_at: Time
-    started_at: Time | None
-    ended_at: Time | None
-    node: str
-    executor: str
-    gpus: list[GpuShare]
-    ports: list[int] = Field(description="The job's own first, then those of its services.")
-    services: list[ServiceAnswer]
-    params: dict[str, Any]
-    changes: list[dict[str, Any]] = Field(
-        description="What a plan changed against the attempt before; empty in a job's answer."
-    )
-    plan: dict[str, Any] | None = Field(description="What the next attempt does differently.")
-    diagnosis: dict[str, Any] | None = Field(description="Why it failed, with the proof.")
 
 
 class DependencyAnswer(BaseModel):
@@ -176,6 +144,7 @@ class JobAnswer(BaseModel):
     metrics: dict[str, float | str] = Field(
         description="The newest of the best known; NaN and infinities as words."
     )
+    main_metric: MainMetricAnswer | None = Field(description="In lists with `curves=true` only.")
     efficiency: EfficiencyAnswer | None = Field(
         description="Where its time went; null in lists and before the first attempt."
     )
@@ -194,6 +163,10 @@ class JobAnswer(BaseModel):
     hold: bool
     retry_count: int
     charged: int
+    attempt_number: int = Field(description="Of the newest attempt; 0 before the first.")
+    attempt_limit: int = Field(
+        description="Attempts that it may have; those that are free count not."
+    )
     depends_on: list[DependencyAnswer]
     receipt_url: str | None
     description: str
@@ -294,6 +267,11 @@ class QueueAnswer(BaseModel):
     gates: list[dict[str, Any]]
 
 
+class CountsAnswer(BaseModel):
+    counts: dict[Status, int] = Field(description="Every status is named.")
+    total: int
+
+
 class DispatchAnswer(BaseModel):
     dispatching: bool
 
@@ -317,6 +295,11 @@ class NodeAnswer(BaseModel):
     executors: list[str]
     drained: bool
     heartbeat_at: Time
+    kind: str = Field(description="server, or the name of the executor that offers it.")
+    address: str = Field(description="Where its ranks are reached; empty of a server.")
+    labels: dict[str, str]
+    alive: bool = Field(description="As its executor last told.")
+    cluster: str
 
 
 class GpuAnswer(BaseModel):

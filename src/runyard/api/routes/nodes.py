@@ -33,6 +33,11 @@ def node_answer(node: Node) -> dict[str, Any]:
         "executors": node.executors,
         "drained": node.drained,
         "heartbeat_at": iso(node.heartbeat_at),
+        "kind": node.kind,
+        "address": node.address,
+        "labels": dict(node.labels),
+        "alive": node.alive,
+        "cluster": node.cluster,
     }
 
 
@@ -66,7 +71,7 @@ def list_gpus(request: Request) -> Response:
     openapi_extra=body_of("FenceRequest", required=False),
 )
 async def fence(request: Request, gpu: str) -> Response:
-    """Give this GPU (index or uuid) to no further job."""
+    """Give this GPU (index, uuid, or NODE:INDEX of an executor's node) to no further job."""
     asked = requests.read(requests.FenceRequest, await optional_object(request))
     yard, admin = asking.yard(request), asking.admin(request)
     return Json(asdict(await run_in_threadpool(yard.fence, gpu, asked.reason, admin)))

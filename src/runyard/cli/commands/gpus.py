@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action", nargs="?", choices=("ls", "list", "fence", "unfence"), default="ls"
     )
-    parser.add_argument("gpu", nargs="?", help="index or uuid, for fence and unfence")
+    parser.add_argument("gpu", nargs="?", help="index, uuid or NODE:INDEX, for fence and unfence")
     parser.add_argument("--reason", default="", help="why it is fenced")
     options.add_read(parser, ids=True)
 

@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
         for node in nodes:
             print(node.get("node_id"))
     else:
-        headings = ("NODE", "NAME", "STATE", "CPU", "MEMORY", "GPUS", "LOAD", "SEEN")
+        headings = ("NODE", "NAME", "KIND", "STATE", "CPU", "MEMORY", "GPUS", "LOAD", "SEEN")
         tables.print_table(headings, [_row(node) for node in nodes], elastic=(1,))
     return 0
 
@@ -34,10 +34,17 @@ def _row(node: dict[str, Any]) -> list[str]:
     return [
         str(node.get("node_id")),
         str(node.get("name") or ""),
-        "drained" if node.get("drained") else "ok",
+        str(node.get("kind") or "server"),
+        _state(node),
         "-" if cores is None else formatting.number(cores),
         "-" if memory is None else formatting.gigabytes(memory),
         str(node.get("gpu_count", "-")),
         busy or "-",
         formatting.age(node.get("heartbeat_at")),
     ]
+
+
+def _state(node: dict[str, Any]) -> str:
+    if not node.get("alive", True):
+        return "gone"
+    return "drained" if node.get("drained") else "ok"

@@ -119,7 +119,16 @@ def _requests(shape: ShapeView) -> Iterable[Request]:
 def slices_of(chosen: Chosen) -> tuple[Slice, ...]:
     """What is kept of it; nothing where the attempt runs on the server's own machine."""
     return tuple(
-        Slice(index, machine.machine_id, machine.node, machine.address, fit.gpus, fit.ports)
+        Slice(
+            index=index,
+            machine_id=machine.machine_id,
+            node=machine.node,
+            address=machine.address,
+            gpus=fit.gpus,
+            ports=fit.ports,
+            node_id=machine.node_id,
+            cluster=machine.cluster,
+        )
         for index, (machine, fit) in enumerate(chosen)
         if machine.node
     )

@@ -1,0 +1,71 @@
+"""Servers of one database that reach the same cluster go on for each other.
+
+What runs on a cluster outlives the server that started it. When that server has been silent for
+longer than its lease, another one that reaches the cluster becomes the owner of its attempts:
+under the lock of placement, with the database's clock, and only as long as nothing was heard of
+the silent one. That one learns of it by its epoch and leaves them alone when it comes back.
+"""
+
+from __future__ import annotations
+
+from runyard.domain import events
+from runyard.domain.events import Event
+from runyard.domain.job import Attempt
+from runyard.engine import story
+from runyard.engine.parts import Parts
+from runyard.stores.base import Transaction
+from runyard.stores.base_machines import Node
+
+_ACTOR = "takeover"
+
+
+class Takeover:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def look(self) -> list[Attempt]:
+        """Own from now on what silent servers ran where this one reaches it too."""
+        if not self._parts.store.shared or not self._reached() or not self._may_be_needed():
+            return []
+        taken = self._parts.store.write(self._take, exclusive=True)
+        for attempt in taken:
+            log = story.of(attempt.attempt_id.rpartition(".")[0], attempt.attempt_id)
+            log.warning("taken over from {}, which is silent", attempt.node_id)
+        return taken
+
+    def _reached(self) -> set[tuple[str, str]]:
+        """(executor, cluster) that can be reached now."""
+        offered = self._parts.machine.offered
+        return {(node.kind, node.cluster) for node in offered if node.cluster and node.executors}
+
+    def _may_be_needed(self) -> bool:
+        """A read, so that the lock is taken only where there is something to do."""
+        with self._parts.store.read() as reader:
+            silent = self._silent(reader.nodes())
+            return any(self._is_ours(a) for n in silent for a in reader.live_attempts(n.node_id))
+
+    def _silent(self, nodes: list[Node]) -> list[Node]:
+        since = self._parts.store.now() - self._parts.settings.server_lease_s
+        own = self._parts.node_id
+        return [n for n in nodes if n.is_server and n.node_id != own and n.heartbeat_at < since]
+
+    def _is_ours(self, attempt: Attempt) -> bool:
+        reached = self._reached()
+        return bool(attempt.slices) and all(
+            (attempt.executor, part.cluster) in reached for part in attempt.slices
+        )
+
+    def _take(self, tx: Transaction) -> list[Attempt]:
+        now, own = self._parts.clock(), self._parts.node_id
+        taken = []
+        for node in self._silent(tx.nodes()):
+            living = [one for one in tx.live_attempts(node.node_id) if self._is_ours(one)]
+            if not living or not tx.depose_node(node.node_id, node.heartbeat_at):
+                continue
+            for attempt in living:
+                if tx.take_over(attempt.attempt_id, node.node_id, own):
+                    told = {"from": node.node_id, "to": own, "attempt": attempt.number}
+                    event = Event(events.JOB_TAKEN_OVER, now, _ACTOR, attempt.attempt_id, told)
+                    tx.append_event(attempt.job_id, event)
+                    taken.append(attempt)
+        return taken
