@@ -13,6 +13,7 @@ from runyard.domain.failures.signatures import (
     models,
     processes,
     program,
+    translated,
 )
 
 SIGNATURES: tuple[Signature, ...] = (
@@ -25,4 +26,5 @@ SIGNATURES: tuple[Signature, ...] = (
     *models.SIGNATURES,
     *program.SIGNATURES,
     *processes.SIGNATURES,
+    *translated.SIGNATURES,
 )

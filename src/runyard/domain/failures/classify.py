@@ -73,7 +73,7 @@ def _judged(
         if root is not None:
             proven = Proven(Category.UNKNOWN, root.confidence, proven.facts, "uncaught_exception")
     else:
-        proven = Proven(root.category, root.confidence)
+        proven = Proven(_of_shell(evidence, root), root.confidence)
     hardware = _hardware(evidence, proven.category)
     if hardware is not None:
         return _told(evidence, hardware, root, seen)
@@ -81,6 +81,12 @@ def _judged(
     if proven.category in _MAYBE_NAN and evidence.metrics.loss_finite is False and not sure:
         return _told(evidence, Proven(Category.NAN, 0.85), root, seen)
     return _told(evidence, proven, root, seen)
+
+
+def _of_shell(evidence: Evidence, root: Observation) -> Category:
+    """A shell that does not find what it should run says so as of any file."""
+    missing = evidence.exit_code == 127 and root.category is Category.PATH
+    return Category.CONFIG if missing and not root.exception else root.category
 
 
 def _told(

@@ -21,6 +21,7 @@ _GLOG = re.compile(
     r"\[?([IWEF])(\d{1,2})(\d{2}) (\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)"
     r"(?: +\d{1,9})? [\w./\\-]{1,200}:\d{1,7}\] ?"
 )
+_TENSORFLOW = re.compile(r"([IWEF]) [\w./-]{1,200}\.(?:cc|cpp|cu|h|cuh|py):\d{1,7}\] ?")
 _CLOCK = re.compile(
     r"\[?\d{4}-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?\]?:?"
     r"(?: -)? ?"
@@ -30,6 +31,7 @@ _WARNING = re.compile(
     r"\b(?:WARNING|DEBUG)\b|(?<!NCCL )\bWARN\b|\b[A-Z]\w{0,40}Warning:|^warning:|: warning:"
     r"|\bRetrying\b|\bretrying in\b|^[WI] (?:tensorflow|external|xla)/"
 )
+_PASSING = ("I", "W", "WARNING", "WARN", "DEBUG")
 _GROUP = re.compile(r" {2,8}[|+] ")
 
 
@@ -44,7 +46,16 @@ class Text:
     rank: int | None = None
     stamp: float | None = None
     at: float | None = None
-    warns: bool = False
+    level: str = ""
+
+    @property
+    def fatal(self) -> bool:
+        """What loggers say of what ends the program."""
+        return self.level in ("F", "FATAL", "CRITICAL")
+
+    @property
+    def error(self) -> bool:
+        return self.level in ("E", "ERROR") or self.fatal
 
 
 def read(number: int, line: str, at: float | None = None) -> Text:
@@ -56,8 +67,12 @@ def read(number: int, line: str, at: float | None = None) -> Text:
     group = _GROUP.match(rest)  # lines of an exception group
     if group is not None:
         rest = rest[group.end() :]
-    warns = level in ("W", "WARNING", "WARN", "DEBUG") or _WARNING.search(rest[:400]) is not None
-    return Text(number, raw.strip(), rest, rank, stamp, at, warns)
+    return Text(number, raw.strip(), rest, rank, stamp, at, level)
+
+
+def warns(text: Text) -> bool:
+    """Said in passing: nothing has ended by it yet."""
+    return text.level in _PASSING or _WARNING.search(text.body[:400]) is not None
 
 
 def _bounded(line: str) -> str:
@@ -86,6 +101,9 @@ def _without_clock(line: str) -> tuple[str, float | None, str]:
     found, stamp, level = _CLOCK.match(line), None, ""
     if found is not None:
         stamp, line = _seconds(*found.groups()), line[found.end() :]
+    lettered = _TENSORFLOW.match(line)
+    if lettered is not None:
+        return line[lettered.end() :], stamp, lettered.group(1)
     said = _LEVEL.match(line)
     if said is not None and (stamp is not None or line[said.end() - 1 : said.end()] in ": ]-"):
         level, line = said.group(1), line[said.end() :]

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runyard.domain.failures import catalogue, log_text, xid
+from runyard.domain.failures import candidates, log_text, meaning, statement, wrapped, xid
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.evidence import LogLine, RankLog
 from runyard.domain.failures.log_text import Text
 from runyard.domain.failures.signature import Kind, Signature
 from runyard.domain.failures.signatures import cuda, host_memory
+from runyard.domain.failures.statement import Statement
+from runyard.domain.failures.tracebacks import Stream
 
 MOST_FIRST = 500
 MOST_LAST = 3500
+MOST_JUDGED = 400  # errors without a signature
 STRONG = 0.7
 DOUBTED = 0.45  # said in passing: in a warning, or by a text that is often harmless
 UNCAUGHT = 0.5  # an exception nobody here knows
-MOST_NOISE = 20  # lines of others between the lines of one traceback
+SAID = 0.6  # an error that programs say also of what they survive
 
-_HEADER = "Traceback (most recent call last)"
-_BOX = ("│", "╭", "╰", "┃")  # tracebacks drawn as a box hold source code
-_CHAINED = (
-    "During handling of the above exception, another exception occurred:",
-    "The above exception was the direct cause of the following exception:",
-)
-_FILE = re.compile(r'\s*File "[^"]{1,500}", line \d{1,9}')
-_EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,200}(?:\[[\w, ]{1,80}\])?(?:\([\w., ]{1,80}\))?(?::|$)")
 _SAYS_ERROR = re.compile(
     r"\b[A-Za-z_.]{0,100}(?:Error|Exception)\b|\b(?:error|fatal|ERROR|FATAL|Error)\b|^(?:ba|da|z)?sh:|^/bin/"
 )
@@ -38,6 +33,7 @@ _RAISED_IN = {
 }
 # Whoever says these knows, even in a warning.
 _SURE = frozenset({Category.TIME_LIMIT, Category.PREEMPTED, Category.GPU_HW})
+Seen = tuple[Category, Kind, float, Signature | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,140 +68,141 @@ def texts(log: RankLog) -> list[Text]:
     """Its lines in order, each once, no more than can be looked at in a moment."""
     known: dict[int, LogLine] = {line.number: line for line in log.first_errors[:MOST_FIRST]}
     known |= {line.number: line for line in log.tail[-MOST_LAST:]}
-    return [
-        log_text.read(number, known[number].text, known[number].at) for number in sorted(known)
-    ]
+    return wrapped.opened(
+        [log_text.read(number, known[number].text, known[number].at) for number in sorted(known)]
+    )
 
 
 def observe(lines: Sequence[Text], log_rank: int = 0) -> list[Observation]:
     """What the lines of one log say; each rank named in them is read as a stream of its own."""
-    likely = _likely(lines)
-    streams: dict[int | None, _Stream] = {}
-    found = []
-    for order, text in enumerate(lines):
-        stream = streams.setdefault(text.rank, _Stream(len(streams) * 100_000))
+    return _Reading(lines, log_rank).observations()
+
+
+class _Reading:
+    """One pass through the lines of one log."""
+
+    def __init__(self, lines: Sequence[Text], log_rank: int) -> None:
+        self._lines = lines
+        self._rank = log_rank
+        self._found = candidates.found_in(lines)
+        self._streams: dict[int | None, Stream] = {}
+        self._judged = 0
+
+    def observations(self) -> list[Observation]:
+        seen = []
+        for order, text in enumerate(self._lines):
+            stream = self._streams.get(text.rank)
+            if stream is None:
+                stream = Stream(len(self._streams) * 100_000)
+                self._streams[text.rank] = stream
+            if stream.idle and order not in self._found.lines:
+                continue
+            one = self._line(order, text, stream)
+            if one is not None:
+                seen.append(one)
+        return seen
+
+    def _line(self, order: int, text: Text, stream: Stream) -> Observation | None:
         role = stream.place(text.body)
         if role == "frame" or not text.body.strip():
-            continue
-        seen = _look(text, likely, exception=role == "exception")
-        if seen is not None:
-            category, kind, confidence, signature = seen
-            if role == "exception":
-                category = stream.meant(category)
-            found.append(
-                Observation(
-                    text,
-                    log_rank,
-                    order,
-                    category,
-                    kind,
-                    confidence,
-                    stream.chain if stream.open else -1,
-                    role == "exception",
-                    signature,
-                )
-            )
-    return found
+            return None
+        exception = role == "exception"
+        said = self._statement(order, text, exception=exception)
+        seen = self._look(order, text, said, stream, exception=exception)
+        if seen is None:
+            return None
+        category, kind, confidence, signature = seen
+        if exception and stream.ignored:
+            kind = Kind.TEARDOWN
+        chain = stream.chain if stream.open else -1
+        ended = exception or (said is not None and said.ends)
+        return Observation(
+            text, self._rank, order, category, kind, confidence, chain, ended, signature
+        )
 
+    def _statement(self, order: int, text: Text, *, exception: bool) -> Statement | None:
+        if exception:
+            said = statement.exception(text.body.strip())
+        elif order in self._found.statements:
+            before = self._lines[order - 1].body if order else ""
+            found = statement.of_line(text.body, before)
+            if text.fatal or (found is None and text.error):
+                name = "" if found is None else found.name
+                found = Statement(name, text.body.strip(), text.fatal)
+            if found is None:
+                return None
+            said = found
+        else:
+            return None
+        if not said.message and order + 1 < len(self._lines):
+            said = Statement(said.name, self._lines[order + 1].body.strip(), said.ends)
+        return said
 
-def _likely(lines: Iterable[Text]) -> list[Signature]:
-    """Only signatures whose first words are anywhere in the log: one fast search for each."""
-    whole = "\n".join(line.body for line in lines)
-    return [one for one in catalogue.SIGNATURES if one.parts[0] in whole]
+    def _look(
+        self, order: int, text: Text, said: Statement | None, stream: Stream, *, exception: bool
+    ) -> Seen | None:
+        body = text.body.strip()
+        if body.startswith("frame #"):
+            return None
+        best, sure = self._best(order, text, body, exception=exception)
+        if best is not None and best.variant == cuda.XID:
+            meant = xid.meaning(xid.in_line(body) or 0)
+            kind = Kind.ADVICE if meant is None else best.kind
+            return meant or best.category, kind, sure, best
+        if best is not None and not best.general:
+            category = self._where(best.category, stream) if exception else best.category
+            if said is not None:
+                category = meaning.answered(category, said.message)
+            return category, best.kind, sure, best
+        meant_by = self._meaning(said, stream, text, exception=exception)
+        if best is None:
+            if meant_by is not None:
+                return meant_by[0], Kind.ROOT, meant_by[1], None
+            return (Category.UNKNOWN, Kind.ROOT, UNCAUGHT, None) if exception else None
+        category = self._where(best.category, stream)
+        closer = meant_by is not None and meant_by[0] is not Category.CODE
+        if meant_by is not None and closer and category is best.category:
+            category = meant_by[0]
+        return category, best.kind, sure, best
 
+    def _best(
+        self, order: int, text: Text, body: str, *, exception: bool
+    ) -> tuple[Signature | None, float]:
+        best, score = None, (False, 0.0, 0)
+        for signature in self._found.signatures.get(order, ()):
+            if signature.matches(body):
+                sure = _confidence(signature, text, body, exception=exception)
+                length = sum(map(len, signature.parts))
+                if (not signature.general, sure, length) > score:
+                    best, score = signature, (not signature.general, sure, length)
+        return best, score[1]
 
-def _look(
-    text: Text, likely: Sequence[Signature], *, exception: bool
-) -> tuple[Category, Kind, float, Signature | None] | None:
-    body = text.body.strip()
-    if body.startswith("frame #"):
-        return None
-    best, score = None, (0.0, 0)
-    for signature in likely:
-        if signature.matches(body):
-            sure = _confidence(signature, text, body, exception=exception)
-            length = sum(map(len, signature.parts))
-            if (sure, length) > score:
-                best, score = signature, (sure, length)
-    if best is None:
-        return (Category.UNKNOWN, Kind.ROOT, UNCAUGHT, None) if exception else None
-    if best.variant == cuda.XID:
-        meant = xid.meaning(xid.in_line(body) or 0)
-        if meant is None:
-            return best.category, Kind.ADVICE, score[0], best
-        return meant, best.kind, score[0], best
-    return best.category, best.kind, score[0], best
+    def _meaning(
+        self, said: Statement | None, stream: Stream, text: Text, *, exception: bool
+    ) -> meaning.Meaning | None:
+        if said is None or self._judged >= MOST_JUDGED:
+            return None
+        self._judged += 1
+        found = meaning.judge(said, tuple(stream.frames) if exception else ())
+        if found is None or said.ends:
+            return found
+        doubtful = DOUBTED if log_text.warns(text) else SAID
+        return found[0], min(found[1], doubtful)
+
+    def _where(self, category: Category, stream: Stream) -> Category:
+        """What an exception of this category means in the traceback it ends."""
+        if not any(category is one for _, one in _RAISED_IN):
+            return category
+        frames = "\n".join(stream.frames)
+        meant = (
+            new for (hint, of), new in _RAISED_IN.items() if of is category and hint in frames
+        )
+        return next(meant, category)
 
 
 def _confidence(signature: Signature, text: Text, body: str, *, exception: bool) -> float:
     known = signature.category in _SURE or signature.variant == host_memory.CONFIRMED
-    if exception or known:
+    if exception or known or signature.kind is not Kind.ROOT:
         return signature.confidence
-    doubtful = text.warns or (signature.loose and _SAYS_ERROR.search(body) is None)
-    if signature.kind is Kind.ROOT and doubtful:
-        return min(signature.confidence, DOUBTED)
-    return signature.confidence
-
-
-class _Stream:
-    """Follows the tracebacks of one rank through its lines."""
-
-    def __init__(self, first_chain: int) -> None:
-        self.chain = first_chain
-        self.open = False  # within an exception, its message or what it led to
-        self._inside = False
-        self._noise = 0
-        self._chained = False
-        self._since = 0  # lines since the last exception line
-        self._hints: set[str] = set()  # what its frames name
-        self._indent = 0  # of the whole traceback
-
-    def meant(self, category: Category) -> Category:
-        """What an exception of this category means in the traceback it ends."""
-        named = [hint for hint in self._hints if (hint, category) in _RAISED_IN]
-        return _RAISED_IN[named[0], category] if named else category
-
-    def place(self, body: str) -> str:
-        """frame, exception or other."""
-        stripped = body.strip()
-        if _HEADER in stripped:
-            self._begin()
-            self._indent = len(body) - len(body.lstrip())
-            return "frame"
-        if stripped.startswith(_BOX):
-            return "frame"
-        if stripped in _CHAINED:
-            self._chained = True
-            return "frame"
-        if not self._inside:
-            if _FILE.match(body):
-                self._begin()
-                self._hint(stripped)
-                return "frame"
-            self._since += 1
-            if self.open and self._since > 4 and not self._chained:
-                self.open = False
-            return "other"
-        # Behind the prefix of a logger one space is no indent.
-        indent = len(body) - len(body.lstrip()) - self._indent
-        if not stripped or indent >= 2:
-            self._hint(stripped)
-            return "frame"
-        if _EXCEPTION.match(stripped):
-            self._inside, self.open, self._since, self._noise = False, True, 0, 0
-            return "exception"
-        self._noise += 1
-        if self._noise > MOST_NOISE:
-            self._inside = False
-        return "other"
-
-    def _hint(self, frame: str) -> None:
-        self._hints |= {hint for hint, _ in _RAISED_IN if hint in frame}
-
-    def _begin(self) -> None:
-        # A traceback inside the message of another (of a worker) belongs to it.
-        goes_on = self._chained or (self.open and self._since <= 3)
-        if not goes_on and not self._inside:
-            self.chain += 1
-        self._inside, self._chained, self._noise = True, False, 0
-        self._hints, self._indent = set(), 0
+    doubtful = log_text.warns(text) or (signature.loose and _SAYS_ERROR.search(body) is None)
+    return min(signature.confidence, DOUBTED) if doubtful else signature.confidence

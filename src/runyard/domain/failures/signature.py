@@ -31,6 +31,13 @@ class Signature:
     starts: bool = False  # the text begins the line
     loose: bool = False
     variant: str = ""
+    general: bool = False  # a whole class of errors: closer words beside it come first
+    one_of: tuple[str, ...] = ()  # one of these is in the line, seldomer than the text
+
+    @property
+    def cues(self) -> tuple[str, ...]:
+        """Words without one of which no line can match."""
+        return self.one_of or self.parts[:1]
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ SIGNATURES = (
     Signature(_BAD, "UnpicklingError", "_pickle.UnpicklingError: pickle data was truncated", confidence=0.93),
     Signature(_BAD, "EOFError: Ran out of input", "EOFError: Ran out of input", confidence=0.92),
     Signature(_BAD, "invalid load key, '", "_pickle.UnpicklingError: invalid load key, '\\x00'.", confidence=0.94),
-    Signature(_BAD, "File is not a zip file", "zipfile.BadZipFile: File is not a zip file", confidence=0.75),
+    Signature(_BAD, "File is not a zip file", "zipfile.BadZipFile: File is not a zip file", confidence=0.75, general=True),
     Signature(_BAD, "Bad CRC-32 for file", "zipfile.BadZipFile: Bad CRC-32 for file 'archive/data/17'", confidence=0.93),
     Signature(_BAD, "Invalid magic number; corrupt file?", "RuntimeError: Invalid magic number; corrupt file?", confidence=0.97),
     Signature(_BAD, "storage has wrong byte size", "RuntimeError: storage has wrong byte size: expected 2097152 got 1048576", confidence=0.95),

@@ -60,7 +60,6 @@ SIGNATURES = (
     Signature(_NET, "aiohttp.client_exceptions.", "aiohttp.client_exceptions.ServerDisconnectedError: Server disconnected", confidence=0.88),
     Signature(_NET, "<urlopen error", "urllib.error.URLError: <urlopen error [Errno 110] Connection timed out>", confidence=0.93),
     Signature(_NET, "('Connection aborted.'", "requests.exceptions.ConnectionError: ('Connection aborted.', ConnectionResetError(104, 'Connection reset by peer'))", confidence=0.93),
-    Signature(_NET, "", "fsspec.exceptions.FSTimeoutError", confidence=0.8, pattern=re.compile(r"^(?:\w{1,60}\.){0,8}\w{0,60}(?:Timeout|TimeoutError|TimeoutException|ConnectionError|ConnectError|ConnectionException|ServiceUnavailable|EndpointError)(?::|$)")),
     Signature(_NET, ("wandb.errors.", "CommError"), "wandb.errors.CommError: Run initialization has timed out after 90.0 sec.", confidence=0.93),
     Signature(Category.RATE_LIMIT, "429 Client Error", "huggingface_hub.errors.HfHubHTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/api/datasets/org/d", confidence=0.98),
     Signature(Category.RATE_LIMIT, "Too Many Requests", "urllib.error.HTTPError: HTTP Error 429: Too Many Requests", confidence=0.96),

@@ -6,6 +6,7 @@ import re
 
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.signature import Signature, cascade
+from runyard.domain.failures.signatures import host_memory
 
 _CRASH = Category.CRASH
 _STOP, _KILL = Category.EXTERNAL_STOP, Category.UNKNOWN_KILL
@@ -37,6 +38,12 @@ SIGNATURES = (
     cascade("terminate called without an active exception", "terminate called without an active exception"),
     Signature(Category.TIME_LIMIT, "DUE TO TIME LIMIT", "slurmstepd: error: *** JOB 184467 ON gpu017 CANCELLED AT 2026-03-11T04:00:12 DUE TO TIME LIMIT ***", confidence=0.99),
     Signature(Category.TIME_LIMIT, "this job is timed-out", "submitit WARNING (2026-03-11 04:00:12) - Bypassing signal SIGUSR1: this job is timed-out", confidence=0.95),
+    Signature(Category.TIME_LIMIT, "TERM_RUNLIMIT", "TERM_RUNLIMIT: job killed after reaching LSF run time limit.", confidence=0.98),
+    Signature(Category.TIME_LIMIT, "alltime", "=>> PBS: job killed: walltime 86431 exceeded limit 86400", confidence=0.95, pattern=re.compile(r"(?i)\bkill|exceed|reached|expired")),
+    Signature(Category.TIME_LIMIT, "ime limit", "job terminated: wall clock time limit reached", confidence=0.85, pattern=re.compile(r"(?i)\b(?:job|step|task|kill\w{0,3}|terminat\w{0,3}|cancel\w{0,4})\b")),
+    Signature(Category.HOST_OOM, "TERM_MEMLIMIT", "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.", confidence=0.98, variant=host_memory.CONFIRMED),
+    Signature(Category.PREEMPTED, "nterruption notice", "[spot] instance interruption notice received: terminate at 2026-03-11T04:14:10Z", confidence=0.95),
+    Signature(Category.PREEMPTED, "reempt", "received preemption signal from the scheduler, saving and leaving", confidence=0.9, pattern=re.compile(r"(?i)\b(?:received|being|was|will be|got|by|notice|signal)\b.{0,40}preempt|preempt\w{0,5} (?:notice|signal|event|request)")),
     Signature(Category.PREEMPTED, "DUE TO PREEMPTION", "slurmstepd: error: *** STEP 184467.0 ON gpu017 CANCELLED AT 2026-03-11T04:00:12 DUE TO PREEMPTION ***", confidence=0.99),
     Signature(Category.PREEMPTED, "DUE TO NODE FAILURE", "slurmstepd: error: *** JOB 184467 ON gpu017 CANCELLED AT 2026-03-11T04:00:12 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***", confidence=0.99),
     Signature(Category.PREEMPTED, "DUE TO JOB REQUEUE", "slurmstepd: error: *** JOB 184467 ON gpu017 CANCELLED AT 2026-03-11T04:00:12 DUE TO JOB REQUEUE ***", confidence=0.99),

@@ -1,0 +1,56 @@
+"""Tracebacks that something else has written: with words of its own before every line, or packed
+into one line of JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from runyard.domain.failures.log_text import Text
+from runyard.domain.failures.tracebacks import HEADER
+
+LONGEST_PREFIX = 120
+MOST_PACKED = 200  # lines in one line
+MOST_NOISE = 20
+_DIGITS = re.compile(r"\d")
+_END = re.compile(r'(?<!\\)"')
+
+
+def opened(lines: Sequence[Text]) -> list[Text]:
+    """The same lines, with such tracebacks as Python would have written them."""
+    found: list[Text] = []
+    shape, missed = "", 0
+    for text in lines:
+        at = text.body.find(HEADER)
+        if at >= 0 and "\\n" in text.body:
+            found += _unpacked(text, at)
+            continue
+        if at > 0:
+            prefix = text.body[:at]
+            wrapped = at <= LONGEST_PREFIX and bool(prefix.strip())
+            shape, missed = (_DIGITS.sub("0", prefix) if wrapped else ""), 0
+        if shape:
+            body = text.body
+            if _DIGITS.sub("0", body[: len(shape)]) == shape or _blank(body, shape):
+                text = replace(text, body=body[len(shape) :])
+            else:
+                missed += 1
+                shape = shape if missed < MOST_NOISE else ""
+        found.append(text)
+    return found
+
+
+def _blank(body: str, shape: str) -> bool:
+    """An empty line has lost the spaces at its end."""
+    return body.strip() == shape.strip()
+
+
+def _unpacked(text: Text, at: int) -> list[Text]:
+    packed = text.body[at:]
+    end = _END.search(packed)
+    if text.body.lstrip().startswith("{") and end is not None:
+        packed = packed[: end.start()]
+    packed = packed.replace('\\"', '"')
+    lines = packed.split("\\n")[:MOST_PACKED]
+    return [replace(text, body=line, raw=line.strip()) for line in lines]
