@@ -123,6 +123,10 @@ def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
     if code == "retry_delay":
         shown["until"] = formatting.clock(params.get("until"))
         shown["cause"] = _cause(params.get("cause"))
+    if code == "gpus_avoided":
+        shown["gpus"] = ", ".join(map(str, params.get("gpus") or ()))
+        fenced = ", ".join(map(str, params.get("fenced") or ()))
+        shown["fenced"] = say("gpus_fenced", gpus=fenced) if fenced else ""
     if code == "gpus_held_elsewhere":
         shown["gpus"] = ", ".join(_held(item, words) for item in params.get("gpus") or ())
     if code in ("not_enough", "never_fits", "gate"):

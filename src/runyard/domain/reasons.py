@@ -24,6 +24,9 @@ GATE = "gate"  # params: gate (cpu, memory, disk), value, limit
 NOT_ENOUGH = "not_enough"  # params: resource (cpu, memory, gpu, port), wanted, free, total
 GPU_TYPE_ABSENT = "gpu_type_absent"  # params: wanted, present
 GPUS_HELD_ELSEWHERE = "gpus_held_elsewhere"  # params: gpus [{index, holder or server}]
+GPUS_AVOIDED = (
+    "gpus_avoided"  # params: gpus, fenced (indexes), until: its last attempt failed there
+)
 NEVER_FITS = "never_fits"  # params: resource, wanted, largest; of nodes also each
 # params: wanted, free (that can take a part of it now), total (large enough), each (cpu, memory,
 # gpu, port, gpu_type: what every node must have)

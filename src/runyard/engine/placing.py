@@ -21,10 +21,10 @@ from runyard.domain.scheduling.view import (
     WaitingJobView,
 )
 from runyard.domain.states import AttemptStatus, JobStatus, Stage
-from runyard.engine import executor_nodes, starts
+from runyard.engine import avoided, executor_nodes, starts
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
-from runyard.stores.base import ActiveAttempt, Reader, Transaction, WaitingShape
+from runyard.stores.base import ActiveAttempt, Reader, Transaction, WaitingJob, WaitingShape
 
 PAUSED_FLAG = "dispatch_paused"
 # Most jobs a pass looks at per shape; more slots than that are filled by the next pass.
@@ -97,6 +97,7 @@ class Placer:
         settings = self._parts.settings
         active = tx.active_attempts()
         free = settings.max_concurrent - len(active)
+        avoid_s = settings.starvation_s
         # What was fetched for a job is on the machine that fetched it.
         shared = self._parts.store.shared
         others = tx.prepared_elsewhere(self._parts.node_id) if shared else set()
@@ -104,7 +105,7 @@ class Placer:
             shapes=tuple(
                 view
                 for shape in shapes
-                if (view := _shape(tx, shape, min(free, _MOST_HEADS), others)).jobs
+                if (view := _shape(tx, shape, min(free, _MOST_HEADS), others, avoid_s)).jobs
             ),
             machines=self._own_machines(tx),
             attempts=tuple(_attempt(attempt) for attempt in active),
@@ -212,7 +213,9 @@ def _starting(job: Job) -> Reason | None:
     return Reason(reasons.STARTING_SERVICES, {"services": names}) if names else None
 
 
-def _shape(tx: Reader, shape: WaitingShape, free: int, others: set[int]) -> ShapeView:
+def _shape(
+    tx: Reader, shape: WaitingShape, free: int, others: set[int], avoid_s: float
+) -> ShapeView:
     # With no free slot the first job still is needed, to see who starves and what to say.
     heads = tx.ready_jobs(shape.id, max(free, 1))
     if others:
@@ -221,13 +224,20 @@ def _shape(tx: Reader, shape: WaitingShape, free: int, others: set[int]) -> Shap
         id=shape.id,
         priority=shape.priority,
         request=shape.request,
-        jobs=tuple(WaitingJobView(head.job_id, head.queued_at, head.ref) for head in heads),
+        jobs=tuple(_waiting(tx, head, shape, avoid_s) for head in heads),
         executor=shape.executor,
         array_id=shape.array_id,
         array_limit=shape.array_limit,
         more=len(heads) >= max(free, 1),
         gang=shape.gang,
     )
+
+
+def _waiting(tx: Reader, head: WaitingJob, shape: WaitingShape, avoid_s: float) -> WaitingJobView:
+    avoid, until = avoided.NOTHING
+    if shape.request.gpu_milli and head.attempt_number:
+        avoid, until = avoided.of(tx, head, avoid_s)
+    return WaitingJobView(head.job_id, head.queued_at, head.ref, avoid, until)
 
 
 def _attempt(active: ActiveAttempt) -> AttemptView:

@@ -32,6 +32,7 @@ REASONS = {
     "not_enough": "needs {wanted} {resource}, {free} of {total} free",
     "not_enough_nodes": "needs {wanted} nodes with {each}; {free} of {total} have that free",
     "gpu_type_absent": "needs a {wanted}; present: {present}",
+    "gpus_avoided": "waits for other GPUs than {gpus}, where its last attempt failed{fenced}",
     "gpus_held_elsewhere": "GPUs are used by others ({gpus})",
     "never_fits": "no machine is large enough: needs {wanted} {resource}, the most is {largest}",
     "never_fits_nodes": "there are too few nodes: needs {wanted} with {each}, there is room for "
@@ -175,6 +176,7 @@ MESSAGES = {
     "preparing_some": "{done} so far",
     "preparing_of": "{done} of {total} ({percent})",
     "preparing_again": "tried again at {at}, because {last}",
+    "gpus_fenced": " ({gpus} fenced; 'runyard gpus unfence' lets it be used again)",
     "drill_begun": "drill {fault}: clone {job} submitted",
     "drill_struck": "drill {fault}: done to {job}; waiting for it to recover",
     "drill_recovered": "{job} recovered from {fault} in {span}, attempt {attempts}",

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from runyard.domain import reasons
 from runyard.domain.reasons import Reason
+from runyard.domain.scheduling import avoiding
 from runyard.domain.scheduling.gang import Chosen, fit_gang, slices_of
 from runyard.domain.scheduling.queue_order import QueueWalk
 from runyard.domain.scheduling.reservations import carried_over, reserve, reserve_gang
@@ -58,8 +59,12 @@ class _Pass:
 
     def run(self) -> Decision:
         for shape, job in self.walk:
-            reason = self.obstacle(shape) or self.start(shape, job)
-            if reason is not None:
+            blocked = self.obstacle(shape)
+            other = None if blocked else self.elsewhere(shape, job)
+            reason = blocked or self.start(shape, job, other or self.candidates(shape))
+            if reason is not None and other:
+                self.waits.setdefault(shape.id, reason)  # its own; those behind it may fit
+            elif reason is not None:
                 self.waits[shape.id] = reason
                 self.walk.leave_out(shape.id)  # what is free only shrinks during a pass
         for shape in self.view.shapes:
@@ -87,23 +92,28 @@ class _Pass:
             return Reason(reasons.MAX_CONCURRENT, {"limit": limit, "running": self.running})
         return None
 
-    def start(self, shape: ShapeView, job: WaitingJobView) -> Reason | None:
+    def elsewhere(self, shape: ShapeView, job: WaitingJobView) -> list[MachineView] | None:
+        """Where the job may be placed only, if it avoids some GPUs."""
+        return avoiding.elsewhere(shape, job, self.candidates(shape), self.view.now)
+
+    def start(
+        self, shape: ShapeView, job: WaitingJobView, machines: list[MachineView]
+    ) -> Reason | None:
         """Place the job where it fits best; else why not, with a reservation if it starves."""
-        chosen = self.best_fit(shape)
+        chosen = self.best_fit(shape, machines)
         if chosen:
             self.take(shape, job, chosen)
             return None
-        machines = self.candidates(shape)
         reason = passing_reason(shape, machines, self.room, self.reservation_on)
         if self.view.now - job.queued_at >= self.view.starvation_s:
             self.keep_room(shape, job, machines)
-        return reason
+        return avoiding.told(reason, job, self.candidates(shape))
 
-    def best_fit(self, shape: ShapeView) -> Chosen | None:
+    def best_fit(self, shape: ShapeView, machines: list[MachineView]) -> Chosen | None:
         if shape.nodes > 1:
-            return fit_gang(shape, self.candidates(shape), self.room, self.reservation_on)
+            return fit_gang(shape, machines, self.room, self.reservation_on)
         fits = []
-        for machine in self.candidates(shape):
+        for machine in machines:
             if machine.closed_gates:
                 continue
             fit = self.room.fit(machine, shape.first_request, self.reservation_on(machine))

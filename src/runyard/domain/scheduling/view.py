@@ -17,6 +17,8 @@ class WaitingJobView:
     job_id: int
     queued_at: float
     ref: str = ""
+    avoid: frozenset[str] = frozenset()  # GPUs that it should not get again
+    avoid_until: float | None = None  # None: as long as there are others
 
 
 @dataclass(frozen=True, slots=True)
