@@ -61,7 +61,8 @@ export class LogLines {
 
   /** Lines from the middle, by number. */
   put(page: LogPage): void {
-    if (page.outline) this.shape({ ...page.outline, total: Math.max(this.total, page.outline.total) });
+    // How many there are, the live text alone says: it would count again what an answer was ahead of it.
+    if (page.outline) this.shape({ ...page.outline, total: this.total });
     const gaps = new Map(page.gaps.map((gap) => [gap.at, gap.from_byte]));
     let number = page.from ?? 0;
     let cut = false; // the next one is the rest of a line whose beginning stands before the gap
