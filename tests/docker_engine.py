@@ -23,7 +23,7 @@ import pytest
 
 UID = 1000  # whom containers run as: nobody special, with Docker's default profile
 CHECKOUT = Path(__file__).parent.parent
-_IMAGE = "runyard-test/host:1"
+IMAGE = "runyard-test/host:1"
 _PATH = f"/usr/sbin:/usr/bin:{os.environ.get('PATH', os.defpath)}"
 _READY_S = 60
 _PASSWD = f"root:x:0:0::/:/bin/sh\nsomebody:x:{UID}:{UID}::/tmp:/bin/sh\n"
@@ -35,7 +35,8 @@ class DockerEngine:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.socket = f"unix://{folder}/docker.sock"
+        self.socket_path = f"{folder}/docker.sock"
+        self.socket = f"unix://{self.socket_path}"
         self._process: subprocess.Popen[bytes] | None = None
         self._cgroup = f"runyard-test-{os.getpid()}"
 
@@ -99,13 +100,13 @@ class DockerEngine:
         timeout: float = 60,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in a default container without network, as a plain user, and wait."""
-        arguments = (*container_options(), *options, _IMAGE, *command)
+        arguments = (*container_options(), *options, IMAGE, *command)
         return self.docker("run", "--rm", *arguments, check=check, timeout=timeout)
 
     @contextlib.contextmanager
     def container(self, *command: object, options: tuple[object, ...] = ()) -> Iterator[str]:
         """The same in the background; the container's id, removed with all that runs in it."""
-        arguments = (*container_options(), *options, _IMAGE, *command)
+        arguments = (*container_options(), *options, IMAGE, *command)
         name = self.docker("run", "--detach", *arguments).stdout.strip()
         try:
             yield name
@@ -126,7 +127,7 @@ class DockerEngine:
             archive = self.folder / "image.tar"
             with tarfile.open(archive, "w") as tar:
                 tar.add(root, arcname=".")
-        self.docker("import", archive, _IMAGE)
+        self.docker("import", archive, IMAGE)
 
     def stop(self) -> None:
         """End it and everything in it, and leave no mount and no control group behind."""
@@ -162,12 +163,16 @@ class DockerEngine:
 
 def container_options() -> list[str]:
     """Docker's defaults for a plain user, and the host's programs and libraries to read."""
-    places = ["/usr", *(f"/{name}" for name in _outside_usr())]
-    places += [p for p in ("/etc/alternatives", "/etc/ld.so.cache") if os.path.exists(p)]
     options = ["--user", f"{UID}:{UID}", "--network", "none", "--env", "HOME=/tmp"]
-    for place in places:
+    for place in host_places():
         options += read_only(place)
     return options
+
+
+def host_places() -> list[str]:
+    """Where the host's programs and libraries are."""
+    places = ["/usr", *(f"/{name}" for name in _outside_usr())]
+    return places + [p for p in ("/etc/alternatives", "/etc/ld.so.cache") if os.path.exists(p)]
 
 
 def read_only(place: object) -> list[str]:
