@@ -7,9 +7,9 @@ of one executor and one cluster, which can reach each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice, repeat
+from itertools import repeat
 
-from runyard.domain.resources import Gpu, Request
+from runyard.domain.resources import Gpu
 from runyard.domain.scheduling.gpu_choice import usable
 from runyard.domain.scheduling.room import Fit, Room
 from runyard.domain.scheduling.view import MachineView, Reservation, ShapeView
@@ -35,11 +35,9 @@ def fit_gang(
     """Machines for every slice, beside what is reserved; None when not all of them fit now."""
     spread = shape.gang is not None and shape.gang.placement == "spread"
     choose = _spread if spread else _pack
-    for group in groups(machine for machine in machines if not machine.closed_gates):
-        chosen = choose(shape, group, room, reserved)
-        if chosen is not None:
-            return chosen
-    return None
+    ready = groups(machine for machine in machines if not machine.closed_gates)
+    found = [chosen for group in ready if (chosen := choose(shape, group, room, reserved))]
+    return min(found, key=_machines_used, default=None)
 
 
 def most_slices(
@@ -90,30 +88,42 @@ def _first(
 def _pack(
     shape: ShapeView, group: Sequence[MachineView], room: Room, reserved: Reserved
 ) -> Chosen | None:
-    """The machine that holds most slices, then the next: no choice needs fewer machines."""
-    chosen: Chosen = []
-    still = list(group)
-    while len(chosen) < shape.nodes:
-        requests = list(islice(_requests(shape), len(chosen), shape.nodes))
-        offers = [(m, fits) for m in still if (fits := room.fits(m, requests, reserved(m)))]
-        if not offers:
+    """Each machine is tried as that of the first slice, which needs a port more than the others;
+    then the machines that hold most: no choice needs fewer."""
+    plain = [shape.request] * shape.nodes
+    held = [(m, fits) for m in group if (fits := room.fits(m, plain, reserved(m)))]
+    if sum(len(fits) for _, fits in held) < shape.nodes:
+        return None
+    held.sort(key=lambda item: room.looseness(item[0], shape.request, item[1][0]))
+    found = []
+    for machine, _ in held:
+        first = room.fits(machine, [shape.first_request, *plain[1:]], reserved(machine))
+        if first:
+            others = [item for item in held if item[0] is not machine]
+            chosen = _filled([(machine, fit) for fit in first], others, shape.nodes)
+            if chosen is not None:
+                found.append(chosen)
+                if len(first) == shape.nodes:
+                    break
+    return min(found, key=_machines_used, default=None)
+
+
+def _filled(
+    chosen: Chosen, others: list[tuple[MachineView, list[Fit]]], nodes: int
+) -> Chosen | None:
+    """With slices on the machines that hold most, of those alike the tightest."""
+    while len(chosen) < nodes:
+        if not others:
             return None
-        machine, fits = min(
-            offers,
-            key=lambda offer: (
-                -len(offer[1]),
-                room.looseness(offer[0], shape.request, offer[1][0]),
-            ),
-        )
-        chosen += [(machine, fit) for fit in fits]
-        still.remove(machine)
+        left = nodes - len(chosen)
+        best = min(others, key=lambda item: -min(left, len(item[1])))
+        chosen += [(best[0], fit) for fit in best[1][:left]]
+        others.remove(best)
     return chosen
 
 
-def _requests(shape: ShapeView) -> Iterable[Request]:
-    """What each slice needs, the first one first."""
-    yield shape.first_request
-    yield from repeat(shape.request)
+def _machines_used(chosen: Chosen) -> int:
+    return len({machine.node_id for machine, _ in chosen})
 
 
 def slices_of(chosen: Chosen) -> tuple[Slice, ...]:

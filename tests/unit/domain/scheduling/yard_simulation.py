@@ -16,6 +16,7 @@ from runyard.domain.scheduling.view import (
     ShapeView,
     WaitingJobView,
 )
+from runyard.domain.slices import Gang
 
 
 @dataclass
@@ -27,6 +28,7 @@ class SimulatedJob:
     array: tuple[str, int] | None = None
     ends_at: float = 0.0
     lasts: float = 0.0
+    gang: Gang | None = None
 
 
 @dataclass
@@ -41,9 +43,9 @@ class Simulation:
     reservations: tuple = ()
     _count: int = 0
 
-    def submit(self, priority, request, lasts=10.0, array=None):
+    def submit(self, priority, request, lasts=10.0, array=None, gang=None):
         self._count += 1
-        job = SimulatedJob(self._count, priority, request, self.now, array, lasts=lasts)
+        job = SimulatedJob(self._count, priority, request, self.now, array, lasts=lasts, gang=gang)
         self.waiting[job.job_id] = job
         return job.job_id
 
@@ -83,6 +85,7 @@ class Simulation:
                     array_id=jobs[0].array[0] if jobs[0].array else None,
                     array_limit=jobs[0].array[1] if jobs[0].array else 0,
                     more=len(jobs) > slots,
+                    gang=jobs[0].gang,
                 )
                 for shape_id, jobs in shapes.items()
             ),
@@ -95,7 +98,7 @@ class Simulation:
         )
 
     def shape_id(self, job):
-        return hash((job.priority, job.request, job.array))
+        return hash((job.priority, job.request, job.array, job.gang))
 
     def start(self, placed):
         job = self.waiting.pop(placed.job_id)
@@ -110,8 +113,33 @@ class Simulation:
             job.array[0] if job.array else None,
             self.now,
             None,
+            tuple(
+                AttemptView(part.machine_id, part.node_id, job.request, part.gpus, part.ports)
+                for part in placed.slices
+            ),
         )
+        self.check_gang(job, placed)
         self.running[job.job_id] = (job, attempt)
+
+    def check_gang(self, job, placed):
+        """All slices or none, on nodes of one cluster, spread where that was asked for, and the
+        port where the ranks meet is the first slice's."""
+        extra = 0 if job.gang is None else 1
+        parts = placed.slices
+        if not parts:
+            assert job.gang is None or job.gang.nodes == 1
+            assert len(placed.ports) == job.request.port_count + extra
+            return
+        assert len(parts) == (1 if job.gang is None else job.gang.nodes)
+        assert [part.index for part in parts] == list(range(len(parts)))
+        assert len({part.cluster for part in parts}) == 1
+        if job.gang is not None and job.gang.placement == "spread":
+            assert len({part.machine_id for part in parts}) == len(parts)
+        for part in parts:
+            meets = extra if part.index == 0 else 0
+            assert len(part.ports) == job.request.port_count + meets
+            assert sum(grant.milli for grant in part.gpus) == job.request.gpu_milli
+        assert placed.gpus == tuple(grant for part in parts for grant in part.gpus)
 
     def check_order(self, decision):
         """Jobs alike but for their place in the queue start in that order: a later one never
@@ -120,10 +148,10 @@ class Simulation:
         latest = {}
         for job_id in placed:
             job = self.waiting[job_id]
-            kind = (job.request, job.array)
+            kind = (job.request, job.array, job.gang)
             latest[kind] = max(latest.get(kind, _key(job)), _key(job))
         for job in self.waiting.values():
-            kind = (job.request, job.array)
+            kind = (job.request, job.array, job.gang)
             if job.job_id not in placed and kind in latest:
                 assert _key(job) > latest[kind], "a later job overtook one that fits the same slot"
 
@@ -135,7 +163,8 @@ class Simulation:
             if job.array and job.array[1]:
                 assert arrays[job.array[0]] <= job.array[1]
         for machine in self.machines:
-            here = [a for a in attempts if a.machine_id == machine.machine_id]
+            parts = [part for attempt in attempts for part in attempt.slices or (attempt,)]
+            here = [part for part in parts if part.machine_id == machine.machine_id]
             self.check_machine(machine, here)
 
     def check_machine(self, machine, here):
@@ -151,7 +180,7 @@ class Simulation:
         for attempt in here:
             assert sum(grant.milli for grant in attempt.gpus) == attempt.request.gpu_milli
             assert len({grant.uuid for grant in attempt.gpus}) == len(attempt.gpus)
-            assert len(attempt.ports) == attempt.request.port_count
+            assert len(attempt.ports) - attempt.request.port_count in (0, 1)
             for grant in attempt.gpus:
                 share[grant.uuid] += grant.milli
                 assert usable(known[grant.uuid])
