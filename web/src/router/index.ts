@@ -9,7 +9,7 @@ export const router = createRouter({
     { path: "/", redirect: { name: "now" } },
     { path: "/now", name: "now", component: () => import("@/views/NowView.vue") },
     { path: "/jobs", name: "jobs", component: () => import("@/views/JobListView.vue") },
-    { path: "/jobs/:ref/:tab?", name: "job", component: () => import("@/views/JobDetailView.vue"), props: true },
+    { path: "/jobs/:jobRef/:tab?", name: "job", component: () => import("@/views/JobDetailView.vue"), props: true },
     { path: "/queue", name: "queue", component: () => import("@/views/QueueView.vue") },
     { path: "/alerts", name: "alerts", component: () => import("@/views/AlertListView.vue") },
     { path: "/machines", name: "machines", component: () => import("@/views/MachineListView.vue") },
