@@ -21,6 +21,7 @@ from runyard.api.live_feed import LiveFeed
 from runyard.api.live_socket import LiveSockets
 from runyard.api.request_count import RequestCount
 from runyard.api.routes import (
+    about,
     actions,
     alerts,
     datasets,
@@ -35,7 +36,9 @@ from runyard.api.routes import (
     logs,
     nodes,
     notifications,
+    output_files,
     overview,
+    previews,
     queue,
     recovery,
     rules,
@@ -116,6 +119,9 @@ def _add_routes(app: FastAPI) -> None:
         notifications,
         keys,
         session,
+        previews,
+        output_files,
+        about,
         datasets,
     ):
         app.include_router(part.router, prefix=BASE)

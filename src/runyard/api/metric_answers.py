@@ -10,6 +10,7 @@ from runyard.api.json_body import iso
 from runyard.domain.monitoring.effective_time import EffectiveTime
 from runyard.domain.progress.estimate import Eta
 from runyard.engine.board import Health
+from runyard.engine.main_metrics import MainMetric
 from runyard.stores.base_metrics import Series
 
 
@@ -36,6 +37,18 @@ def _one(found: Series) -> dict[str, Any]:
 
 def latest(found: Mapping[str, float]) -> dict[str, float | str]:
     return {name: number(value) for name, value in found.items()}
+
+
+def main_metric(found: MainMetric | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "name": found.name,
+        "direction": found.direction,
+        "last": number(found.last),
+        "best": found.best,
+        "points": [number(float(f"{value:.6g}")) for value in found.points],
+    }
 
 
 def eta(found: Eta | None) -> dict[str, Any] | None:

@@ -59,12 +59,12 @@ class DatasetDesk:
         self._parts.store.write(work)
 
 
-def taken_along(tx: Transaction, drafts: Sequence[NewJob]) -> list[NewJob]:
+def taken_along(tx: Reader, drafts: Sequence[NewJob]) -> list[NewJob]:
     """Each with the datasets it names as they are now; UnknownDataset when one is not there."""
     return [_with_datasets(tx, draft) if draft.spec.dataset_ids else draft for draft in drafts]
 
 
-def _with_datasets(tx: Transaction, draft: NewJob) -> NewJob:
+def _with_datasets(tx: Reader, draft: NewJob) -> NewJob:
     found = []
     for number in dict.fromkeys(draft.spec.dataset_ids):
         known = tx.dataset(number)

@@ -8,7 +8,7 @@ from typing import Any
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.alert import Alert
 
-_JOB_PATH = "/api/v1/training/jobs"
+_JOB_PATH = "/jobs"  # its page, for people
 
 
 def of_end(job: Job, attempt: Attempt | None, url: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from runyard.domain.notifications import (
 )
 from runyard.engine import notices, story
 from runyard.engine.parts import Parts
+from runyard.settings import Settings
 from runyard.stores.base import Reader, Transaction
 from runyard.stores.base_notifications import EndedJob, Happened
 
@@ -29,7 +30,7 @@ _COMMITTED_WITHIN_S = 5.0
 class Outbox:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._url = parts.settings.advertise_url or parts.settings.url
+        self._url = _public_url(parts.settings)
         self._known: Sequence[WorkspaceTarget] | None = None
         self._written_at = float("-inf")
         # Whoever sends is told here that there is something to send.
@@ -123,6 +124,12 @@ class Outbox:
         body: Mapping[str, Any],
     ) -> list[NewDelivery]:
         return [self.delivery(event, job_id, recipient, body) for recipient in recipients]
+
+
+def _public_url(settings: Settings) -> str:
+    """Where people see this server."""
+    url = (settings.advertise_url or settings.url).rstrip("/")
+    return url if url.endswith(settings.root_path) else url + settings.root_path
 
 
 def _wanting(event: str, job: Job | None, workspace: Sequence[WorkspaceTarget]) -> list[Recipient]:

@@ -11,8 +11,9 @@ from runyard.domain.job import Attempt, Job
 from runyard.domain.reasons import Reason
 from runyard.domain.scheduling import estimate
 from runyard.domain.scheduling.gates import gate_values
-from runyard.engine import cancel_reasons, service_states
+from runyard.engine import cancel_reasons, rank_states, service_states
 from runyard.engine.commands import find
+from runyard.engine.main_metrics import MainMetric, MainMetrics
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
 from runyard.engine.prefetch_plan import PrefetchPlan
@@ -45,8 +46,10 @@ class JobView:
     depends_on: tuple[tuple[str, str], ...]  # (public id, on)
     wait: Wait | None
     services: Sequence[Mapping[str, Any]] = ()  # of the attempt, where one job is looked at
+    ranks: Sequence[Mapping[str, Any]] = ()  # likewise, of a distributed one
     watched: Watched = field(default_factory=Watched)
     preflight: Mapping[str, Any] | None = None  # what its newest check found, as above
+    main_metric: MainMetric | None = None  # None also where nobody asked for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +67,35 @@ class Views:
         self._parts = parts
         self._prefetch = PrefetchPlan(parts.settings)
         self._watching = Watching(parts.board)
+        self._main_metrics = MainMetrics(parts.board)
 
     def job(self, ref: str | int) -> JobView:
         with self._parts.store.read() as reader:
             return self._full(reader, find(reader, ref))
 
     def jobs(
-        self, chosen: JobFilter, limit: int, cursor: str | None
+        self, chosen: JobFilter, limit: int, cursor: str | None, order: str, *, curves: bool
     ) -> tuple[JobPage, list[JobView]]:
         with self._parts.store.read() as reader:
-            page = reader.jobs(chosen, limit=limit, cursor=cursor)
-            return page, self._briefs(reader, page.jobs)
+            page = reader.jobs(chosen, limit=limit, cursor=cursor, order=order)
+            views = self._briefs(reader, page.jobs)
+            return page, self._with_curves(reader, views) if curves else views
+
+    def counts(self, chosen: JobFilter) -> dict[str, int]:
+        """How many of these have each status; all statuses are named."""
+        with self._parts.store.read() as reader:
+            found = reader.count_jobs(chosen)
+        return {status.value: found.get(status, 0) for status in states.JobStatus}
 
     def some(self, job_ids: Sequence[int]) -> list[JobView]:
         """As on a page of the list, in any order; ids without a job are left out."""
         with self._parts.store.read() as reader:
-            return self._briefs(reader, reader.jobs_by_id(job_ids))
+            views = self._briefs(reader, reader.jobs_by_id(job_ids))
+            return self._with_curves(reader, views)
+
+    def _with_curves(self, reader: Reader, views: Sequence[JobView]) -> list[JobView]:
+        found = self._main_metrics.of(reader, [one.job for one in views], self._parts.clock())
+        return [replace(one, main_metric=found.get(one.job.id)) for one in views]
 
     def queue(self, limit: int) -> QueueStatus:
         with self._parts.store.read() as reader:
@@ -123,10 +139,13 @@ class Views:
             view, depends_on=tuple((ref, dependency.on) for dependency, ref, _ in waiting_for)
         )
         watched = self._watching.closely(reader, job, self._parts.clock())
-        view = replace(view, watched=watched)
+        view = self._with_curves(reader, [replace(view, watched=watched)])[0]
         if view.attempt is not None and job.spec.services:
             services = service_states.of_attempt(self._parts, job, view.attempt)
             view = replace(view, services=services)
+        if view.attempt is not None and job.spec.distributed is not None:
+            ranks = rank_states.of_attempt(self._parts, job, view.attempt)
+            view = replace(view, ranks=ranks)
         if job.spec.preflight:
             view = replace(view, preflight=_preflight_of(reader, job))
         if job.status not in states.WAITING:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard import __version__
-from runyard.domain import errors, events, preparation, states
+from runyard.domain import distributed, errors, events, preparation, states
 from runyard.domain.checkpoints.record import CheckpointRecord
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Job, Priority, Submission
@@ -41,8 +41,10 @@ from runyard.engine.notifying import NotificationDesk
 from runyard.engine.outbox import Outbox
 from runyard.engine.output_files import OutputFiles
 from runyard.engine.overview import JobNow, Overview, Overviews
+from runyard.engine.page_reads import PageReads
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
+from runyard.engine.previewing import Previews
 from runyard.engine.reconcile import Found
 from runyard.engine.recovery_desk import Analysis, RecoveryDesk
 from runyard.engine.rule_desk import RuleDesk
@@ -84,6 +86,13 @@ class Yard:
         )
         self._overviews = Overviews(
             parts, self._views, self._machines, self.runtime.metric_history
+        )
+        peaks = self.runtime.peak_keeping
+        self.pages = PageReads(
+            parts,
+            self._views,
+            self.runtime.metric_history,
+            Previews(parts, self._submitter, self.runtime.placer, peaks),
         )
         self.tallies = parts.tallies
         self.node_id = parts.node_id
@@ -146,10 +155,6 @@ class Yard:
         """The views of a page hold reason and attempt, but no position and no estimate; with
         `curves`, the main metric."""
         return self._views.jobs(chosen, limit, cursor, order, curves=curves)
-
-    def job_counts(self, chosen: JobFilter) -> dict[str, int]:
-        """How many of these have each status."""
-        return self._views.counts(chosen)
 
     def attempts(self, ref: str) -> list[Attempt]:
         with self._parts.store.read() as reader:
@@ -259,10 +264,14 @@ class Yard:
             if attempt is None:
                 return self._log_before_attempts(job), job.status in states.ENDED
             raise errors.NotFound(f"Job {job.ref} has no attempt {attempt}.", attempt=attempt)
-        if rank != 0:
+        ranks = 1 if job.spec.distributed is None else job.spec.distributed.world_size
+        if rank >= ranks:
             raise errors.NotFound(f"Attempt {found.attempt_id} has no rank {rank}.", rank=rank)
         executor = self._parts.executors[found.executor]
-        return executor.log_path(found.attempt_id, service), found.status is AttemptStatus.ENDED
+        path = executor.log_path(
+            found.attempt_id, service, distributed.log_rank(job.spec.distributed, rank)
+        )
+        return path, found.status is AttemptStatus.ENDED
 
     def _log_before_attempts(self, job: Job) -> str:
         """Of a job that ended without an attempt: what its preparation said."""

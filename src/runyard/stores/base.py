@@ -50,9 +50,12 @@ class JobFilter:
     array_id: str | None = None
 
 
+JOB_ORDERS = ("submitted", "name", "status", "started", "ended", "progress", "owner")
+
+
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    jobs: tuple[Job, ...]  # newest first
+    jobs: tuple[Job, ...]  # newest first, unless another order was asked for
     next_cursor: str | None
     total: int
 
@@ -129,8 +132,20 @@ class Reader(MachineReader, WatchReader, RepairReader, LoginReader, Protocol):
         ...
 
     def jobs(
-        self, chosen: JobFilter, *, limit: int = 50, cursor: str | None = None
-    ) -> JobPage: ...
+        self,
+        chosen: JobFilter,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        order: str = "-submitted",
+    ) -> JobPage:
+        """`order` is one of JOB_ORDERS, with `-` before it the other way round."""
+        ...
+
+    def count_jobs(self, chosen: JobFilter) -> dict[JobStatus, int]:
+        """Its statuses are not looked at; one without jobs may be left out."""
+        ...
+
     def jobs_by_id(self, ids: Sequence[int]) -> list[Job]:
         """In any order; ids without a job are left out."""
         ...

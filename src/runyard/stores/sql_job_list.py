@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, or_, select
 
 from runyard.domain import errors
 from runyard.domain.job import Job
+from runyard.domain.states import JobStatus
 from runyard.stores import rows
 from runyard.stores.base import JobFilter, JobPage
 from runyard.stores.prepared import Statement
@@ -16,13 +18,31 @@ from runyard.stores.sql_jobs import some_jobs_by_id
 from runyard.stores.tables import job_labels, training_jobs
 
 _jobs = training_jobs.c
+_ORDERS: dict[str, ColumnElement[Any]] = {
+    "submitted": _jobs.id,
+    "name": func.lower(_jobs.name),
+    "status": _jobs.status,
+    "started": _jobs.started_at,
+    "ended": _jobs.completed_at,
+    "progress": _jobs.progress,
+    "owner": _jobs.owner,
+}
 
 
 class JobListReads(Session):
-    def jobs(self, chosen: JobFilter, *, limit: int = 50, cursor: str | None = None) -> JobPage:
+    def jobs(
+        self,
+        chosen: JobFilter,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        order: str = "-submitted",
+    ) -> JobPage:
         self._driver.before_search()
         conditions = self._conditions(chosen)
         before = None if cursor is None else last_id(cursor)
+        if order != "-submitted":
+            return self._page_in_order(conditions, limit, before or 0, order)
         if chosen.text:
             return self._page_by_text(conditions, limit, before)
         count = select(func.count().label("many")).select_from(training_jobs).where(*conditions)
@@ -32,6 +52,30 @@ class JobListReads(Session):
         found = self._rows_once(Statement(page.order_by(_jobs.id.desc()).limit(limit + 1)))
         total = self._rows_once(Statement(count))[0].many
         return _page([rows.job_from(row) for row in found[:limit]], len(found) > limit, total)
+
+    def count_jobs(self, chosen: JobFilter) -> dict[JobStatus, int]:
+        self._driver.before_search()
+        counted = (
+            select(_jobs.status, func.count().label("many"))
+            .where(*self._conditions(replace(chosen, statuses=())))
+            .group_by(_jobs.status)
+        )
+        return {JobStatus(row.status): row.many for row in self._rows_once(Statement(counted))}
+
+    def _page_in_order(
+        self, conditions: list[ColumnElement[bool]], limit: int, skipped: int, order: str
+    ) -> JobPage:
+        """In an order that changes while one turns pages, a cursor can only be a place in it."""
+        column = _ORDERS[order.removeprefix("-")]
+        down = order.startswith("-")
+        first = column.desc().nulls_last() if down else column.asc().nulls_last()
+        page = select(training_jobs).where(*conditions)
+        page = page.order_by(first, _jobs.id.desc()).limit(limit + 1).offset(skipped)
+        found = self._rows_once(Statement(page))
+        count = select(func.count().label("many")).select_from(training_jobs).where(*conditions)
+        total = self._rows_once(Statement(count))[0].many
+        jobs = tuple(rows.job_from(row) for row in found[:limit])
+        return JobPage(jobs, str(skipped + limit) if len(found) > limit else None, total)
 
     def _page_by_text(
         self, conditions: list[ColumnElement[bool]], limit: int, before: int | None

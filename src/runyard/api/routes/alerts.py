@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Path, Query, Response
 from starlette.requests import Request
 
-from runyard.api import asking
+from runyard.api import asking, metric_answers
 from runyard.api.json_body import Json, iso
 from runyard.api.listing import next_page_headers, words
 from runyard.domain import errors
@@ -42,6 +42,21 @@ def alert(found: Alert) -> dict[str, Any]:
         "evidence": found.evidence,
         "actions_taken": list(found.actions_taken),
     }
+
+
+@router.get(
+    "/alerts/{alert_id}/series",
+    operation_id="get_alert_series",
+    response_model=shapes.MetricsAnswer,
+)
+def alert_series(
+    request: Request,
+    alert_id: AlertId,
+    points: Annotated[int, Query(ge=1, le=10_000)] = 300,
+) -> Response:
+    """What the alert tells of, from half an hour before it was opened."""
+    _, found = asking.yard(request).pages.excerpt(alert_id, points)
+    return Json(metric_answers.series(found))
 
 
 @router.get("/alerts", operation_id="list_alerts", response_model=list[shapes.AlertAnswer])

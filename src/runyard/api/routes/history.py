@@ -7,10 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from starlette.requests import Request
 
-from runyard.api import answers, asking, repair_answers
+from runyard.api import answers, asking, page_answers, repair_answers
 from runyard.api.json_body import Json
 from runyard.engine import failure_story
 from runyard.wire import answers as shapes
+from runyard.wire import page_answers as pages
+from runyard.wire.attempt_answers import AttemptAnswer
 from runyard.wire.repair_answers import CheckpointAnswer, FilesAnswer
 
 router = APIRouter()
@@ -19,7 +21,7 @@ router = APIRouter()
 @router.get(
     "/jobs/{ref}/attempts",
     operation_id="list_attempts",
-    response_model=list[shapes.AttemptAnswer],
+    response_model=list[AttemptAnswer],
 )
 def attempts(request: Request, ref: asking.Ref) -> Response:
     """First attempt first."""
@@ -70,13 +72,30 @@ def files(request: Request, ref: asking.Ref) -> Response:
     return Json(repair_answers.files(found))
 
 
+@router.get(
+    "/jobs/{ref}/story", operation_id="get_story", response_model=list[pages.ChapterAnswer]
+)
+def story(request: Request, ref: asking.Ref) -> Response:
+    """What happened, why, what the system did, and the lines of the log that prove it; the newest
+    1,000 events, oldest first."""
+    found = asking.yard(request).pages.story(asking.job_ref(ref))
+    return Json([page_answers.chapter(one) for one in found])
+
+
+@router.get("/jobs/{ref}/config", operation_id="get_config", response_model=pages.ConfigAnswer)
+def config(request: Request, ref: asking.Ref) -> Response:
+    """What was submitted and what the newest attempt got, as fields, job file and command line."""
+    found = asking.yard(request).pages.configuration(asking.job_ref(ref))
+    return Json(page_answers.configuration(found))
+
+
 @router.get("/jobs/{ref}/explain", operation_id="explain_job", response_model=dict[str, Any])
 def explain(request: Request, ref: asking.Ref) -> Response:
     """Why it waits, or how and why it ended."""
     return Json(asking.yard(request).explain(asking.job_ref(ref)))
 
 
-@router.get("/jobs/{ref}/receipt", operation_id="get_receipt", response_model=dict[str, Any])
+@router.get("/jobs/{ref}/receipt", operation_id="get_receipt", response_model=pages.ReceiptAnswer)
 def receipt(request: Request, ref: asking.Ref) -> Response:
     """Proof of what the newest end gave back."""
     return Json(asking.yard(request).receipt(asking.job_ref(ref)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 from starlette.requests import Request
@@ -16,6 +16,22 @@ from runyard.wire import answers as shapes
 router = APIRouter()
 
 _LONGEST_PAGE = 500
+Order = Literal[
+    "submitted",
+    "-submitted",
+    "name",
+    "-name",
+    "status",
+    "-status",
+    "started",
+    "-started",
+    "ended",
+    "-ended",
+    "progress",
+    "-progress",
+    "owner",
+    "-owner",
+]
 
 
 @router.post(
@@ -55,13 +71,31 @@ def list_jobs(
     array_id: Annotated[str | None, Query(max_length=200)] = None,
     limit: Annotated[int, Query(ge=1, le=_LONGEST_PAGE)] = 50,
     cursor: Annotated[str | None, Query(max_length=500)] = None,
+    sort: Annotated[Order, Query(description="With `-` the other way round.")] = "-submitted",
+    curves: Annotated[bool, Query(description="With the main metric of each job.")] = False,
 ) -> Response:
     """Newest first. `X-Total-Count`, `X-Next-Cursor` and `Link` tell about the other pages."""
     chosen = chosen_jobs(
         status=status, type=type, owner=owner, q=q, label=label, since=since, array_id=array_id
     )
-    page, views = asking.yard(request).jobs(chosen, limit, cursor)
+    page, views = asking.yard(request).jobs(chosen, limit, cursor, sort, curves=curves)
     return Json([answers.job(view) for view in views], headers=page_headers(request, page))
+
+
+@router.get("/jobs/counts", operation_id="count_jobs", response_model=shapes.CountsAnswer)
+def count_jobs(
+    request: Request,
+    type: Annotated[list[str] | None, Query()] = None,
+    owner: Annotated[list[str] | None, Query()] = None,
+    q: Annotated[str, Query(max_length=200, description="In name, description or id.")] = "",
+    label: Annotated[list[str] | None, Query(description="`name=value`; all must fit.")] = None,
+    since: Annotated[str | None, Query(description="ISO 8601 or seconds since 1970.")] = None,
+    array_id: Annotated[str | None, Query(max_length=200)] = None,
+) -> Response:
+    """How many of the chosen jobs have each status."""
+    chosen = chosen_jobs(type=type, owner=owner, q=q, label=label, since=since, array_id=array_id)
+    found = asking.yard(request).pages.counts(chosen)
+    return Json({"counts": found, "total": sum(found.values())})
 
 
 @router.get("/jobs/{ref}", operation_id="get_job", response_model=shapes.JobAnswer)

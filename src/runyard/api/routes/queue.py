@@ -8,12 +8,13 @@ from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from runyard.api import answers, asking, cancelling
+from runyard.api import answers, asking, cancelling, page_answers
 from runyard.api.describing import body_of
 from runyard.api.json_body import Json, optional_object
 from runyard.api.routes.actions import CANCEL_ANSWERS
 from runyard.domain.job import Priority
 from runyard.wire import answers as shapes
+from runyard.wire import page_answers as pages
 from runyard.wire import requests
 
 router = APIRouter()
@@ -23,6 +24,22 @@ router = APIRouter()
 def queue_status(request: Request, limit: Annotated[int, Query(ge=0, le=500)] = 100) -> Response:
     """What runs, what waits and why; at most `limit` of the waiting jobs, first in order."""
     return Json(answers.queue(asking.yard(request).queue_status(limit)))
+
+
+@router.get("/queue/capacity", operation_id="get_capacity", response_model=pages.CapacityAnswer)
+def capacity(request: Request) -> Response:
+    """What there is on each node, and how much of it attempts hold."""
+    yard = asking.yard(request)
+    rooms, used = yard.pages.rooms()
+    return Json(page_answers.capacity(rooms, yard.settings.max_concurrent, used))
+
+
+@router.get(
+    "/queue/history", operation_id="get_wait_history", response_model=pages.WaitHistoryAnswer
+)
+def wait_history(request: Request) -> Response:
+    """How long the newest jobs waited before they were started."""
+    return Json(page_answers.past_waits(asking.yard(request).pages.past_waits()))
 
 
 @router.post(
