@@ -87,6 +87,8 @@ def stopped_by_us(evidence: Evidence) -> Proven | None:
     if evidence.stop_cause == _STALL:
         distributed = evidence.world_size > 1
         return Proven(Category.COMM_HANG if distributed else Category.STALL, 0.9)
+    if evidence.cause == ending.RANK_LAGGED:
+        return Proven(Category.COMM_HANG, 0.9, _picked(evidence.detail, "limit_s"), "rank_lagged")
     if evidence.stop_cause == _RULE:
         return Proven(Category.RULE, 1.0, {"rule": evidence.rule})
     return None

@@ -49,6 +49,18 @@ _NUMBER = re.compile(
 )
 _NAMES_A_FILE = re.compile(r": ['\"](?:/|\./|[\w-]{1,60}/)[^'\"]{1,400}['\"]")
 
+_CODES = {
+    "INVALID_ARGUMENT": Category.CODE,
+    "OUT_OF_RANGE": Category.CODE,
+    "UNIMPLEMENTED": Category.CODE,
+    "NOT_FOUND": Category.PATH,
+    "ALREADY_EXISTS": Category.PATH,
+    "PERMISSION_DENIED": Category.AUTH,
+    "UNAUTHENTICATED": Category.AUTH,
+    "UNAVAILABLE": Category.NETWORK,
+    "DEADLINE_EXCEEDED": Category.NETWORK,
+}
+_CODE = re.compile(rf"\b({'|'.join(_CODES)})\b")
 _STATUS = re.compile(
     r"(?i)(?:\bhttp(?:/\d\.\d)?(?: error| status)?|\bstatus(?:[ _]code)?|\berror(?: code)?"
     r"|\breturned error|an error occurred|\bresponse)(?: is| was)?[ :=(\[]{1,4}([45]\d\d)\b"
@@ -67,6 +79,12 @@ def of_system(message: str) -> Category | None:
     if category is Category.NETWORK and _NAMES_A_FILE.search(message, found.end()):
         return Category.STORAGE  # a file system that is reached by network
     return category
+
+
+def of_code(message: str) -> Category | None:
+    """By the codes that gRPC, XLA and the clouds share."""
+    found = _CODE.search(message)
+    return None if found is None else _CODES[found.group(1)]
 
 
 def of_http(message: str) -> Category | None:

@@ -17,6 +17,7 @@ BY_WORDS = 0.76
 BY_MANNER = 0.72  # only that it is an error of the program
 LONGEST = 600  # of a message: what comes later are details
 
+_NUMBERS = (error_numbers.of_system, error_numbers.of_http)
 _OF_INPUT = frozenset({Category.CONFIG, Category.DATA, Category.AUTH, Category.PATH})
 
 Meaning = tuple[Category, float]
@@ -35,12 +36,21 @@ _LOADING = re.compile(
     r"|restore\(|joblib\.load|pickle\.load|load_model\("
 )
 
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/")
+_REACHING = re.compile(
+    r"-packages/(?:urllib3|requests|aiohttp|httpx|httpcore|botocore|boto3|s3fs|gcsfs|fsspec|grpc"
+    r"|huggingface_hub|redis|psycopg|pymysql|ray|wandb|mlflow|zmq|paramiko|torch/distributed"
+    r"|torch/multiprocessing|vllm|sglang)"
+)
 
-def judge(said: Statement, frames: Sequence[str] = ()) -> Meaning | None:
-    """None: nothing tells whether it would come again."""
+
+def judge(said: Statement, frames: Sequence[str] = (), more: str = "") -> Meaning | None:
+    """None: nothing tells whether it would come again. `more` are the lines below the message."""
     found = _plain(said)
+    if found is None and more:
+        found = _plain(Statement(said.name, f"{said.message} {more}", said.ends))
     if found is None:
-        return None
+        return _refused(said, frames)
     return _raised_in(found, said, "\n".join(reversed(frames[-24:])))
 
 
@@ -60,7 +70,7 @@ def _plain(said: Statement) -> Meaning | None:
     message = said.message[:LONGEST]
     name = said.name.rpartition(".")[2].rpartition("::")[2]
     fixed = class_words.DETERMINISTIC.search(name) is not None
-    for by_number in (error_numbers.of_system, error_numbers.of_http):
+    for by_number in _NUMBERS:
         told = by_number(message)
         if told is not None and not fixed:
             return told, BY_NUMBER
@@ -77,12 +87,15 @@ def _plain(said: Statement) -> Meaning | None:
         return words or passing or (Category.CODE, BY_CLASS)
     if named is not None and named[0] is not Category.CODE:
         return _closer(named, words, passing)
-    if words is not None:
+    if words is not None and not (passing is not None and words[0] in _OF_INPUT):
         return words
     if named is not None:
         return named
     if passing is not None:
         return passing
+    coded = error_numbers.of_code(message)
+    if coded is not None:
+        return coded, BY_CLASS
     return _by_manner(said, message)
 
 
@@ -100,6 +113,8 @@ def _closer(named: Meaning, words: Meaning | None, passing: Meaning | None) -> M
 
 def _by_manner(said: Statement, message: str) -> Meaning | None:
     text = f"{said.name} {message}"
+    if message_words.SURELY_WRONG.search(text):
+        return Category.CODE, BY_MANNER
     if message_words.MAYBE_PASSING.search(text) or not message_words.WRONG.search(text):
         return None
     return Category.CODE, BY_MANNER
@@ -141,6 +156,17 @@ def _raised_in(found: Meaning, said: Statement, frames: str) -> Meaning:
     if category is Category.DATA and _LOADING.search(frames[:1500]) and _not_whole(said_so):
         return Category.CKPT_CORRUPT, sure
     return found
+
+
+def _refused(said: Statement, frames: Sequence[str]) -> Meaning | None:
+    """What a library refuses, it refuses again: it raised the error itself, in code that reaches
+    for nothing outside of the process."""
+    place = next((at for at in range(len(frames) - 1, -1, -1) if 'File "' in frames[at]), None)
+    if place is None or message_words.MAYBE_PASSING.search(f"{said.name} {said.message}"):
+        return None
+    of_library = _LIBRARY.search(frames[place]) and not _REACHING.search(frames[place])
+    raised = any(line.startswith("raise ") for line in frames[place + 1 :])
+    return (Category.CODE, BY_MANNER) if of_library and raised else None
 
 
 def _not_whole(said: str) -> bool:

@@ -58,6 +58,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
          r"|state_dict|ocdbt|model (?:is|file)|restor)"),
     )),
     (C.CKPT_MISMATCH, _any_case(
+        r"checkpoint.{0,80}\b(?:but|while)\b.{0,40}\bcurrent\b",
         r"(?:unexpected|missing) keys? .{0,60}(?:state|checkpoint)",
         r"state_?dict.{0,80}(?:match|mismatch|differ|incompat)",
         r"(?:mismatch|does not match|do not match|incompatible|differs?).{0,80}checkpoint",
@@ -76,6 +77,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
          r"|not found)"),
     )),
     (C.AUTH, _any_case(
+        r"token (?:has |is )?expired", r"expired ?token",
         r"unauthori[sz]ed", r"forbidden", r"access(?: is)? denied", r"not logged in",
         r"please log ?in", r"login (?:is )?required", r"credentials?\b", r"authenticat(?:ion|e)",
         r"invalid (?:api[ _-]?)?(?:key|token)", r"api[ _-]?key", r"access token",
@@ -91,6 +93,8 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"importing .{1,60} failed", r"failed to import",
     )),
     (C.ENV, _any_case(
+        r"library (?:is )?not found", r"not compatible with this version", r"unsatisfiable",
+        r"resolving dependencies",
         r"compiled (?:with|by|using|against|for)",
         (r"(?:driver|runtime|library|toolkit|cudnn|cuda|glibc|python|numpy"
          r"|protobuf)\b.{0,40}version.{0,60}(?:mismatch|incompat|too old|too new"
@@ -106,6 +110,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"unsupported (?:gpu|architecture|instruction)",
     )),
     (C.PATH, _any_case(
+        r"repository .{1,200} not found",
         r"no such file", r"file not found", r"not a directory", r"is a directory",
         r"permission denied", r"operation not permitted",
         r"no files? (?:were |was )?(?:found|match)",
@@ -120,6 +125,8 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         '[\'\\"]/[^\'\\"]{1,300}[\'\\"] (?:does not exist|not found|is missing)',
     )),
     (C.DATA, _any_case(
+        r"(?:could not|couldn\'t|cannot|can\'t|failed to|unable to) (?:parse|cast|decode)",
+        r"column names don\'t match",
         r"literal for int", r"could not convert string", r"cannot be cast", r"malformed",
         r"inconsistent numbers? of samples", r"singular matrix", r"label must be",
         r"labels? (?:out of range|are invalid)", r"invalid labels?", r"bad value for",
@@ -135,6 +142,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"!_src\.empty",
     )),
     (C.CONFIG, _any_case(
+        r"parameter null or not set",
         (r"(?:unknown|unrecogni[sz]ed|invalid|missing|unsupported|illegal|bad|ambiguous"
          r"|unexpected|no such|undefined) (?:command.?line |config(?:uration)? "
          r"|required |mandatory )?(?:options?|flags?|arguments?|parameters?|settings?"
@@ -175,6 +183,7 @@ PASSING: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"coordination service",
     )),
     (C.NETWORK, _any_case(
+        r"(?:connection|stream) unexpectedly closed", r"resolve host",
         r"timed out", r"time-?out\b",
         r"connection (?:was )?(?:refused|reset|aborted|closed|error|lost|failed)",
         r"(?:could not|couldn't|failed to|unable to|cannot) (?:connect|resolve|reach|establish)",
@@ -186,6 +195,17 @@ PASSING: tuple[tuple[C, re.Pattern[str]], ...] = (
     )),
 )  # fmt: skip
 
+# An error that says one of these fails the same way again, whatever else it names.
+SURELY_WRONG = _any_case(
+    r"\bexpected\b.{1,120}\bbut\b", r"\bexpects\b", r"\binconsistent\b", r"out of bounds",
+    r"invalid (?:value|argument|option|type|shape|dim|size|key|index|use|combination)",
+    r"(?:operator|function|attribute|column|table|field|symbol|op)\b.{0,80}does not exist",
+    r"no such (?:column|table|function|option|operator|attribute|method|field)",
+    r"(?:not|un)(?: |-)?(?:supported|implemented|declared|defined)\b",
+    r"(?:size|shape|type|dtype|dimension)s? mismatch",
+    r"must (?:be|have|match|contain|not)\b", r"should (?:be|have|not)\b", r"nil (?:map|pointer)",
+    r"got an? unexpected", r"cannot be (?:negative|zero|empty|none|multiplied|broadcast)",
+)  # fmt: skip
 # An unknown error that says one of these fails the same way again ...
 WRONG = _any_case(
     r"\bexpected\b", r"\bgot\b", r"\bmust\b", r"\bshould(?:n't)?\b", r"\bcannot\b", r"can't",

@@ -25,6 +25,10 @@ _SOFT = frozenset(
         Category.UNKNOWN_KILL,
     }
 )
+_PASSING = frozenset({Category.NETWORK, Category.RATE_LIMIT, Category.STORAGE})
+_OF_THE_PROGRAM = frozenset(
+    {Category.CODE, Category.CONFIG, Category.DATA, Category.IMPORT, Category.CODE_DATA}
+)
 STEPS_THAT_PROVE = 3  # of training after an error: it was survived
 CLEAR = 0.85  # sure enough to be shown as the cause, though a later line is surer
 
@@ -49,12 +53,29 @@ def choose(seen: Sequence[Observation], logs: Logs) -> Observation | None:
     for group in (hard, strong):
         if group:
             first = _earliest(group, seen, logs)
-            return _clearest(first, group)
+            return _ending(_clearest(first, group), group)
     # Of what is only half sure, an exception nobody caught comes before words in passing.
     weak = [one for one in lasting if not one.strong]
     uncaught = [one for one in weak if one.exception]
     rest = uncaught or weak[-1:]
     return _earliest(rest, seen, logs) if rest else None
+
+
+def _ending(first: Observation, group: Iterable[Observation]) -> Observation:
+    """What passes by itself is often only told of: an error of the program that nobody caught
+    after it, and that it did not lead to, is what ended it."""
+    if first.category not in _PASSING:
+        return first
+    later = (
+        one
+        for one in group
+        if one.exception
+        and one.category in _OF_THE_PROGRAM
+        and (one.log_rank, one.text.rank) == (first.log_rank, first.text.rank)
+        and one.order > first.order
+        and (one.chain != first.chain or first.chain < 0)
+    )
+    return next(later, first)
 
 
 def _clearest(first: Observation, group: Iterable[Observation]) -> Observation:

@@ -21,6 +21,7 @@ MOST_JUDGED = 400  # errors without a signature
 STRONG = 0.7
 DOUBTED = 0.45  # said in passing: in a warning, or by a text that is often harmless
 UNCAUGHT = 0.5  # an exception nobody here knows
+BELOW = 3  # lines that may belong to a message
 SAID = 0.6  # an error that programs say also of what they survive
 
 _SAYS_ERROR = re.compile(
@@ -144,7 +145,8 @@ class _Reading:
         body = text.body.strip()
         if body.startswith("frame #"):
             return None
-        best, sure = self._best(order, text, body, exception=exception)
+        ends = exception or (said is not None and said.ends)
+        best, sure = self._best(order, text, body, exception=ends)
         if best is not None and best.variant == cuda.XID:
             meant = xid.meaning(xid.in_line(body) or 0)
             kind = Kind.ADVICE if meant is None else best.kind
@@ -154,7 +156,7 @@ class _Reading:
             if said is not None:
                 category = meaning.answered(category, said.message)
             return category, best.kind, sure, best
-        meant_by = self._meaning(said, stream, text, exception=exception)
+        meant_by = self._meaning(order, said, stream, exception=exception)
         if best is None:
             if meant_by is not None:
                 return meant_by[0], Kind.ROOT, meant_by[1], None
@@ -178,12 +180,15 @@ class _Reading:
         return best, score[1]
 
     def _meaning(
-        self, said: Statement | None, stream: Stream, text: Text, *, exception: bool
+        self, order: int, said: Statement | None, stream: Stream, *, exception: bool
     ) -> meaning.Meaning | None:
         if said is None or self._judged >= MOST_JUDGED:
             return None
         self._judged += 1
-        found = meaning.judge(said, tuple(stream.frames) if exception else ())
+        text = self._lines[order]
+        below = self._lines[order + 1 : order + 1 + BELOW] if said.ends else ()
+        more = " ".join(line.body.strip() for line in below if line.rank == text.rank)
+        found = meaning.judge(said, tuple(stream.frames) if exception else (), more)
         if found is None or said.ends:
             return found
         doubtful = DOUBTED if log_text.warns(text) else SAID

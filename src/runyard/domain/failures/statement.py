@@ -41,13 +41,18 @@ _CUDA = re.compile(
     r"\[?(?:CUDA|cuda|Cuda|GPU)[ _]?(?:ERROR|error|Error|assert)\b"
     r"[^:]{0,200}(?::\d{1,7})?:? {0,4}(.{0,500})"
 )
+_COMPILER = re.compile(r"[\w./+-]{1,200}:\d{1,7}:\d{1,5}: (?:fatal )?error: (.{1,1000})")
+_AT_LINE = re.compile(
+    r"[\w./-]{1,200}\.py:\d{1,7}: (\w{1,60}(?:Error|Exception))(?:: (.{0,1000}))?$"
+)
 _LINE = r"(?:(?:line|Zeile|ligne|línea|行|第) ?\d{1,6}: )?"
 _TOOL = re.compile(
     r"(?:ERROR|FATAL|Fatal|fatal|error|Error|fatal error|FATAL ERROR)(?: ?[:\]]|!) ?(.{3,1000})"
     rf"|[\w./+@-]{{1,120}}: {_LINE}"
     r"(?:error: |fatal: |fatal error: |ERROR: |Error: |\*\*\* )(.{3,1000})"
     r"|[\w./+@-]{2,80}: ((?:\(\d{1,3}\) |[Ee]rror |[Ff]ailed |[Ff]ailure |[Cc]annot |[Cc]an't "
-    r"|[Cc]ould not |[Uu]nable to |[Oo]ption |[Ii]nvalid |[Mm]issing |[Uu]nknown |[Ii]llegal "
+    r"|[Cc]ould not "
+    r"|[Uu]nable to |[Oo]ption |[Ii]nvalid |[Mm]issing |[Uu]nknown |[Ii]llegal |[Cc]onnection "
     r"|[Nn]o |[Uu]nrecogni[sz]ed ).{3,1000})"
     r"|([A-Z][a-z]{1,30}(?:[A-Z][a-z]{1,30}){1,6}: .{3,1000})"
     rf"|(?:[\w./+@-]{{1,120}}\.sh|/bin/[a-z]{{1,8}}|[a-z]{{0,3}}sh): {_LINE}(.{{3,1000}})"
@@ -89,6 +94,10 @@ def _of_language(line: str, text: str) -> Statement | None:
         return Statement("FlagsError", found.group(1))
     if text[0] in "[CGc" and (found := _CUDA.match(text)):
         return Statement("CUDA error", found.group(1).strip())
+    if ": error: " in text and (found := _COMPILER.match(text)):
+        return Statement("CompilationError", found.group(1))
+    if ".py:" in text and (found := _AT_LINE.match(text)):
+        return Statement(found.group(1), found.group(2) or "")
     if "rror: " in text or "xception: " in text:
         found = _JAVA_LINE.match(line) or _NODE.match(text)
         return None if found is None else Statement(found.group(1), found.group(2), ends=False)

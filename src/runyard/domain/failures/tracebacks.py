@@ -86,7 +86,7 @@ class Stream:
 
     def _begin(self) -> None:
         # A traceback inside the message of another (of a worker) belongs to it.
-        goes_on = self._chained or (self.open and self._since <= 3)
+        goes_on = self._chained or (self.open and self._since <= 1)
         if not goes_on and not self._inside:
             self.chain += 1
         self.ignored, self._announced = self._announced, False

@@ -40,6 +40,7 @@ SIGNATURES = (
     Signature(Category.SHM, "unable to write to file </", "RuntimeError: unable to write to file </torch_1337_2718281828_0>: No space left on device (28)", confidence=0.98),
     Signature(Category.SHM, ("unable to mmap", "bytes from file </torch_"), "RuntimeError: unable to mmap 8388608 bytes from file </torch_4321_77_12>: Cannot allocate memory (12)", confidence=0.97),
     Signature(Category.SHM, ("unable to resize file </torch_", "to the right size"), "RuntimeError: unable to resize file </torch_991_3_1> to the right size: No space left on device (28)", confidence=0.98),
+    Signature(Category.SHM, "unable to allocate shared memory(shm)", "RuntimeError: unable to allocate shared memory(shm) for file </torch_811_1873_3>: No space left on device (28)", confidence=0.985),
     Signature(Category.SHM, "Error while creating shared memory segment", "nvlink01:72:180 [1] misc/shmutils.cc:72 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-8Xb2cD (size 9637888)", confidence=0.95),
     Signature(Category.SHM, ("No space left on device", "/dev/shm"), "OSError: [Errno 28] No space left on device: '/dev/shm/sem.mp-k3j'", confidence=0.98),
     Signature(Category.SHM, ("/dev/shm", "No space left on device"), "cp: error writing '/dev/shm/train.bin': No space left on device", confidence=0.98),
