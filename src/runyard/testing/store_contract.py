@@ -18,6 +18,7 @@ from runyard.testing.store_contract_notifications import NotificationContract
 from runyard.testing.store_contract_queue import QueueContract
 from runyard.testing.store_contract_repair import RepairContract
 from runyard.testing.store_contract_rules import RuleContract
+from runyard.testing.store_contract_slices import SliceContract
 from runyard.testing.store_contract_writes import WriteContract
 
 
@@ -36,5 +37,6 @@ class StoreContract(
     NotificationContract,
     RepairContract,
     LoginContract,
+    SliceContract,
 ):
     """All of it."""
