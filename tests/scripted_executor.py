@@ -32,6 +32,7 @@ class ScriptedExecutor:
         self.touched: dict[str, float] = {}
         self.usages: dict[str, Usage] = {}
         self.service_states: dict[str, list[dict[str, Any]]] = {}
+        self.rank_states: dict[str, list[dict[str, Any]]] = {}
         self.traceless: dict[str, Swept] = {}  # what a search for lost ones finds
         self._lock = threading.Lock()
         self._sightings: dict[str, Sighting] = {}
@@ -112,6 +113,9 @@ class ScriptedExecutor:
 
     def services(self, attempt_id: str) -> list[dict[str, Any]]:
         return self.service_states.get(attempt_id, [])
+
+    def ranks(self, attempt_id: str) -> list[dict[str, Any]]:
+        return self.rank_states.get(attempt_id, [])
 
     def remove(self, attempt_id: str) -> None:
         Path(self.log_path(attempt_id)).unlink(missing_ok=True)

@@ -36,7 +36,8 @@ def reason(code: str, params: Mapping[str, Any]) -> str | None:
 def diagnosis(explanation: Mapping[str, Any] | None, category: Any) -> str:
     known = _words().DIAGNOSES
     code = str((explanation or {}).get("code"))
-    return str(known.get(code) or known.get(str(category)) or category or "")
+    why = str(known.get(code) or known.get(str(category)) or category or "")
+    return wording.of_rank((explanation or {}).get("params") or {}, why) if why else why
 
 
 def plan(given: Mapping[str, Any] | None) -> str:

@@ -58,7 +58,15 @@ def reason(given: Mapping[str, Any] | None) -> str:
         told = ", ".join(f"{name} {value}" for name, value in params.items())
         return f"{code} ({told})" if told else code
     said = formatting.clean(template.format_map(_Lenient(_readable(code, params))))
+    if code != "rank_lagged":
+        said = of_rank(params, said)
     return said + _unavailable(params) if code == "executor_unavailable" else said
+
+
+def of_rank(params: Mapping[str, Any], why: str) -> str:
+    """Why an attempt of several ranks failed, with the one that did first."""
+    rank = params.get("rank")
+    return why if rank is None else say("rank_first", rank=rank, why=why)
 
 
 def _unavailable(params: Mapping[str, Any]) -> str:
@@ -140,7 +148,7 @@ def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
         shown["each"] = _each(params["each"], words)
     if code == "stopping":
         shown["cause"] = _cause(params.get("cause"))
-    if code == "timed_out" and params.get("limit_s") is not None:
+    if code in ("timed_out", "rank_lagged") and params.get("limit_s") is not None:
         shown["limit_s"] = formatting.span(float(params["limit_s"]))
     if params.get("left_s") is not None:
         shown["left"] = f"{math.ceil(float(params['left_s']))} s"

@@ -84,6 +84,21 @@ def metrics_file(path: str, rank: int) -> str:
     return f"{stem}-rank-{rank}{dot}{suffix}"
 
 
+def log_rank(shape: Distributed | None, rank: int) -> int:
+    """The rank whose log has what this one says: of those that torchrun starts the first of their
+    node."""
+    if shape is None or shape.launcher == "env":
+        return rank
+    return rank - rank % shape.procs_per_node
+
+
+def logged_ranks(shape: Distributed | None) -> range:
+    """The ranks that have a log of their own."""
+    if shape is None:
+        return range(1)
+    return range(0, shape.world_size, shape.procs_per_node if shape.launcher != "env" else 1)
+
+
 def token(attempt_id: str, tag: int) -> str:
     """Tells ranks of this attempt from those of an earlier one that still run somewhere."""
     return hashlib.sha256(f"{attempt_id} {tag}".encode()).hexdigest()[:16]

@@ -20,6 +20,7 @@ ISOLATION_UNAVAILABLE = "isolation_unavailable"  # strict was asked for, the mac
 START_FAILED = "start_failed"  # its folders or its log could not be made
 SERVICE_FAILED = "service_failed"  # a service did not get ready, or ended in failure
 TIMEOUT = "timeout"
+RANK_LAGGED = "rank_lagged"  # other ranks had ended well long before
 # Ends of the job's own, of which the record knows more than code and signal
 _EXPLAINED = {
     "oom": reasons.OOM,
@@ -65,7 +66,8 @@ def judge(
         reason = _cancel_reason(stop_cause) or Reason(reasons.USER_CANCELLED)
         through = (JobStatus.CANCELLING,)
         return Verdict(AttemptEnd.CANCELLED, JobStatus.CANCELLED, reason, through)
-    end, why = _uncancelled(code, signal, cause, stop_cause, detail or {})
+    known = {name: value for name, value in (detail or {}).items() if name != "ranks"}
+    end, why = _uncancelled(code, signal, cause, stop_cause, known)
     to = JobStatus.COMPLETED if end is AttemptEnd.COMPLETED else JobStatus.FAILED
     return Verdict(end, to, why)
 
@@ -98,6 +100,8 @@ def _uncancelled(
         return AttemptEnd.FAILED, Reason(reasons.SERVICE_FAILED, dict(detail))
     if cause == TIMEOUT:
         return AttemptEnd.TIMED_OUT, Reason(reasons.TIMED_OUT, dict(detail))
+    if cause == RANK_LAGGED:
+        return AttemptEnd.FAILED, Reason(reasons.RANK_LAGGED, dict(detail))
     if cause in _EXPLAINED:
         return AttemptEnd.FAILED, Reason(
             _EXPLAINED[cause], {**detail, **_status_params(code, signal)}
@@ -110,13 +114,20 @@ def _uncancelled(
     if cause in LOST or (code is None and signal is None):
         return AttemptEnd.LOST, Reason(reasons.SUPERVISOR_LOST)
     if signal is not None:
-        return AttemptEnd.FAILED, Reason(reasons.SIGNAL, _signal_params(signal))
+        return AttemptEnd.FAILED, Reason(
+            reasons.SIGNAL, {**_signal_params(signal), **_first(detail)}
+        )
     if code == 0:
         return AttemptEnd.COMPLETED, None
-    params = _exit_params(code)
+    params = {**_exit_params(code), **_first(detail)}
     if detail.get("forks_refused"):
         params["forks_refused"] = detail["forks_refused"]
     return AttemptEnd.FAILED, Reason(reasons.EXIT_CODE, params)
+
+
+def _first(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Of several ranks the one that failed first, whose end this is."""
+    return {"rank": detail["rank"]} if detail.get("rank") is not None else {}
 
 
 def _status_params(code: int | None, signal: int | None) -> dict[str, Any]:

@@ -55,6 +55,7 @@ PREPARATION_FAILED = "preparation_failed"  # params: stage, code, and what the c
 # params: service, code (exited, not_ready, port_in_use, exec_failed, restarts_used_up), exit_code,
 # signal, line (the last of its log), and what the code needs: ready_timeout_s, said, port, message
 SERVICE_FAILED = "service_failed"
+RANK_LAGGED = "rank_lagged"  # params: rank, limit_s; others had ended well so long before
 STOPPING = "stopping"  # params: cause
 EXIT_CODE = "exit_code"  # params: code
 SIGNAL = "signal"  # params: signal, name

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from runyard.domain import ending, job_environment, reasons
-from runyard.domain.failures.classify import classify
 from runyard.domain.failures.diagnosis import Diagnosis
 from runyard.domain.failures.evidence import (
     Evidence,
     GpuFact,
     HostFacts,
     LastMetrics,
-    LogLine,
     RankLog,
 )
 from runyard.domain.job import Attempt, Job
@@ -25,7 +24,7 @@ from runyard.domain.progress import hints, reported
 from runyard.domain.progress.point import Point
 from runyard.domain.progress.reading import Reader as LogReader
 from runyard.domain.states import JobStatus
-from runyard.engine import job_dirs, story
+from runyard.engine import job_dirs, rank_logs, story
 from runyard.engine.parts import Parts
 from runyard.executors import log_ends
 from runyard.executors.base import End
@@ -59,7 +58,7 @@ class Diagnoser:
     def again(self, job: Job, attempt: Attempt) -> Diagnosis | None:
         """Of an attempt that has ended, by what is still there of it."""
         end = self._recorded(attempt)
-        return classify(self._evidence(job, attempt, end))
+        return rank_logs.classified(self._evidence(job, attempt, end))
 
     def _of_end(self, name: str, end: End) -> Diagnosis | None:
         with self._parts.store.read() as reader:
@@ -67,7 +66,7 @@ class Diagnoser:
             job = None if attempt is None else reader.job(attempt.job_id)
         if attempt is None or job is None or job.status is JobStatus.CANCELLING:
             return None
-        return classify(self._evidence(job, attempt, end))
+        return rank_logs.classified(self._evidence(job, attempt, end))
 
     def _recorded(self, attempt: Attempt) -> End:
         """The end record if it is still here, else what the store kept of it."""
@@ -83,14 +82,17 @@ class Diagnoser:
             "server",
             attempt.ended_at or attempt.created_at,
             attempt.started_at,
-            (attempt.receipt or {}).get("service_failure") or {},
+            _detail(attempt),
         )
 
     def _evidence(self, job: Job, attempt: Attempt, end: End) -> Evidence:
-        ends = LogEnds()
+        ends, shape = LogEnds(), job.spec.distributed
+        logs: tuple[RankLog, ...] = ()
         executor = self._parts.executors.get(attempt.executor)
         if executor is not None and attempt.node_id == self._parts.node_id:
-            ends = log_ends.read(executor.log_path(attempt.attempt_id))
+            path = partial(executor.log_path, attempt.attempt_id, "")
+            ends = log_ends.read(path(0))
+            logs = () if shape is None else rank_logs.of_end(path, shape, end)
         stopping = job.reason if job.reason and job.reason.code == reasons.STOPPING else None
         return Evidence(
             exit_code=end.code,
@@ -100,7 +102,8 @@ class Diagnoser:
             stop_cause=(end.receipt.get("stop") or {}).get("cause"),
             rule=None if stopping is None else stopping.params.get("rule"),
             oom_kills=int(end.detail.get("oom_kills") or 0),
-            logs=(RankLog(0, _numbered(ends.first_errors), _numbered(ends.tail), end.ended_at),),
+            logs=logs or (rank_logs.of_rank(0, ends, end.ended_at),),
+            world_size=1 if shape is None else shape.world_size,
             metrics=self._metrics(job, attempt, ends),
             host=self._host(job, attempt, end),
         )
@@ -206,8 +209,11 @@ def summary(diagnosis: Diagnosis) -> dict[str, Any]:
     return told
 
 
-def _numbered(lines: Iterable[tuple[int, str]]) -> tuple[LogLine, ...]:
-    return tuple(LogLine(number, text) for number, text in lines)
+def _detail(attempt: Attempt) -> dict[str, Any]:
+    """Of an end whose record is gone: what its receipt kept of it."""
+    kept = attempt.receipt or {}
+    ranks = {name: kept[name] for name in ("rank", "ranks") if kept.get(name) is not None}
+    return {**(kept.get("service_failure") or {}), **ranks}
 
 
 def _first_bad(losses: Sequence[tuple[int | None, float]]) -> int | None:

@@ -141,6 +141,8 @@ class Launcher:
             tty=spec.tty,
             isolation=spec.isolation,
             services=_services(facts, places),
+            cpu_milli=attempt.request.cpu_milli,
+            gpu_milli=attempt.request.gpu_milli,
             slices=gang_launch.slices(facts, argv, attempt),
             gang_grace_s=_asked(spec, "gang_grace_s", settings.gang_grace_s),
             finish_skew_s=_asked(spec, "finish_skew_s", settings.finish_skew_s),

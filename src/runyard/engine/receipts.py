@@ -49,6 +49,7 @@ def _of_unit(name: str, stage: Stage, job: Job, end: End, now: float) -> dict[st
         "temp_removed": found.get("temp_removed", False),
         "services": found.get("services", []),
         **({"service_failure": failed} if (failed := found.get("service_failure")) else {}),
+        **{name: found[name] for name in ("rank", "ranks") if name in found},
         "seconds": round(max(0.0, seconds or 0.0), 6),
         "ended_at": end.ended_at,
         "by": end.by,

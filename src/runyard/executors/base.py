@@ -97,6 +97,8 @@ class Launch:
     tty: bool = False
     isolation: str = "none"  # or strict: namespaces of its own
     services: tuple[ServiceLaunch, ...] = ()
+    cpu_milli: int = 0  # of each slice, for an executor that reserves it where it runs
+    gpu_milli: int = 0
     slices: tuple[SliceLaunch, ...] = ()  # () = one process on one node
     gang_grace_s: float = 10.0  # for the other ranks, once one failed
     finish_skew_s: float = 600.0  # for the other ranks, once one ended well
@@ -282,6 +284,11 @@ class Executor(Protocol):
     def services(self, attempt_id: str) -> list[dict[str, Any]]:
         """What became of its services so far: name, state (starting, ready, restarting, ended),
         healthy, pid, port, restarts, exit_code, signal."""
+        ...
+
+    def ranks(self, attempt_id: str) -> list[dict[str, Any]]:
+        """What became of its ranks so far: rank, state (starting, running, ended), pid, exit_code,
+        signal, ended_at. None of an attempt of one process on each node."""
         ...
 
     def remove(self, attempt_id: str) -> None:

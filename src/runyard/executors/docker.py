@@ -132,6 +132,9 @@ class DockerExecutor:
     def services(self, attempt_id: str) -> list[dict[str, Any]]:
         return self._local.services(attempt_id)
 
+    def ranks(self, attempt_id: str) -> list[dict[str, Any]]:
+        return self._local.ranks(attempt_id)
+
     def remove(self, attempt_id: str) -> None:
         with contextlib.suppress(EngineUnreachable, TimeoutError):
             for one in self._containers.of([attempt_id])[attempt_id]:

@@ -34,7 +34,14 @@ from runyard.executors.base import (
 )
 from runyard.executors.late_sweeps import LateSweeps
 from runyard.executors.process_usage import ProcessUsage
-from runyard.supervisor import journal, protocol, reconcile, service_records, stop_request
+from runyard.supervisor import (
+    journal,
+    protocol,
+    rank_records,
+    reconcile,
+    service_records,
+    stop_request,
+)
 from runyard.supervisor.keeper_client import KeeperClient, KeeperUnavailable
 
 _NEWS_SOCKET = "news.sock"
@@ -173,6 +180,12 @@ class LocalExecutor:
         except FileNotFoundError:
             return []
 
+    def ranks(self, attempt_id: str) -> list[dict[str, Any]]:
+        try:
+            return rank_records.states(journal.read(self._folder(attempt_id)))
+        except FileNotFoundError:
+            return []
+
     def remove(self, attempt_id: str) -> None:
         shutil.rmtree(self._folder(attempt_id), ignore_errors=True)
 
@@ -252,7 +265,7 @@ def _sighting(folder: str, seen: reconcile.Sight) -> Sighting:
     if seen.state == reconcile.ABSENT:
         return Sighting(Sight.ABSENT)
     if written.exit is not None:
-        return Sighting(Sight.ENDED, end=_end(written.exit))
+        return Sighting(Sight.ENDED, end=end_of(written.exit))
     asked = stop_request.read(folder)
     seq = int(asked["seq"]) if asked else 0
     hung = _silent_since(folder)
@@ -304,7 +317,7 @@ def news_of(told: dict[str, Any]) -> News | None:
         case "started":
             return News(attempt_id, NewsKind.STARTED, float(told.get("started_at", at)))
         case "ended" if isinstance(told.get("exit"), dict):
-            return News(attempt_id, NewsKind.ENDED, at, _end(told["exit"]))
+            return News(attempt_id, NewsKind.ENDED, at, end_of(told["exit"]))
         case "stuck":
             stuck = tuple(_process(found) for found in told.get("processes", ()))
             return News(attempt_id, NewsKind.STUCK, at, stuck=stuck)
@@ -353,7 +366,7 @@ _DETAILS = (
 _END_FIELDS = ("code", "signal", "cause", "by", "ended_at", "started_at")
 
 
-def _end(record: dict[str, Any]) -> End:
+def end_of(record: dict[str, Any]) -> End:
     return End(
         code=record.get("code"),
         signal=record.get("signal"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from runyard.supervisor.attempt_group import Group
 
 _RETRY_S = 0.25
+_LIMITS = {"timeout": "timeout_s", "rank_lagged": "finish_skew_s"}
 _CAUSES = {
     "exec": "exec_failed",
     "cwd": "cwd_missing",
@@ -174,9 +175,10 @@ class EndRecord:
         return told if services.failure is None else {**told, "service_failure": services.failure}
 
     def _limit(self, stop: stopping.Stopping | None) -> dict[str, Any]:
-        if stop is None or stop.cause != "timeout" or "timeout_s" not in self.attempt.spec:
+        field = _LIMITS.get(stop.cause) if stop is not None else None
+        if field is None or field not in self.attempt.spec:
             return {}
-        return {"limit_s": self.attempt.spec["timeout_s"]}
+        return {"limit_s": self.attempt.spec[field]}
 
     def _append(self, fields: dict[str, Any]) -> None:
         attempt = self.attempt

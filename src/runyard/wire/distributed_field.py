@@ -46,6 +46,8 @@ class Asked(Protocol):
     @property
     def distributed(self) -> JobDistributed | None: ...
     @property
+    def image(self) -> str | None: ...
+    @property
     def tty(self) -> bool | None: ...
     @property
     def isolation(self) -> str | None: ...
@@ -72,6 +74,9 @@ def _problems(asked: Asked) -> Iterator[tuple[str, str, str]]:
     elif by_command and shape.launcher == "env" and shape.procs_per_node > 1:
         words = f"each of the ranks would start {by_command}: give the program itself, or set "
         yield "command", "bad_value", words + "procs_per_node to 1"
+    if asked.image is not None and shape.launcher == "env" and shape.procs_per_node > 1:
+        words = "a container runs one process: use torchrun, which starts the ranks inside"
+        yield "distributed.launcher", "bad_value", words
     if asked.tty:
         yield "tty", "bad_value", "ranks have logs of their own, not a terminal"
     if asked.isolation == "strict" and shape.launcher == "env" and shape.procs_per_node > 1:

@@ -135,12 +135,12 @@ def test_a_persons_retry_keeps_the_changes_unless_fresh(engine):
 
 def test_an_end_is_recorded_even_if_its_log_cannot_be_judged(engine, monkeypatch):
     """Diagnosing never loses an end."""
-    from runyard.engine import diagnosing
+    from runyard.engine import rank_logs
 
     def broken(_evidence):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(diagnosing, "classify", broken)
+    monkeypatch.setattr(rank_logs, "classify", broken)
     ref = engine.running(max_retries=0)
     engine.finish(ref, 1)
     engine.wait(ref, "failed")

@@ -18,6 +18,8 @@ NOUNS = {
     "stall": "it no longer came forward",
     "cause_memory": "it used more memory than its limit",
     "service_failed": "one of its services failed",
+    "rank_failed": "one of its ranks failed",
+    "rank_lagged": "one of its ranks did not end with the others",
     "supervisor_term": "somebody asked its supervisor to end",
 }
 
@@ -64,6 +66,7 @@ REASONS = {
     "killed_externally": "killed with {name} by somebody else",
     "crashed": "crashed with {name}",
     "service_failed": "its service {service} {what}",
+    "rank_lagged": "rank {rank} did not end within {limit_s} of the first that did",
     "exec_failed": "cannot be started: {path}: {message}",
     "isolation_unavailable": "strict isolation cannot be had here: {path}: {message}",
     "cwd_missing": "there is no working directory {path}",
@@ -172,6 +175,7 @@ ERRORS = {
 
 MESSAGES = {
     "evidence_saved": "saved when it hung (attempt {attempt}):",
+    "rank_first": "rank {rank} failed first: {why}",
     "preparing_begun": "just begun",
     "preparing_some": "{done} so far",
     "preparing_of": "{done} of {total} ({percent})",

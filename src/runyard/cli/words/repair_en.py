@@ -15,6 +15,7 @@ DIAGNOSES = {
     "gpu_busy": "the GPU was busy or not to be had",
     "host_driver": "driver and CUDA do not fit each other",
     "comm_hang": "the ranks waited for each other too long",
+    "rank_lagged": "one of its ranks did not end with the others",
     "comm_net": "the connection between ranks broke",
     "rendezvous": "the ranks did not find each other",
     "port_in_use": "a port it wanted is taken",

@@ -15,6 +15,7 @@ DIAGNOSES = {
     "gpu_busy": "GPU 正忙或无法取得",
     "host_driver": "驱动与 CUDA 不匹配",
     "comm_hang": "各 rank 互相等待过久",
+    "rank_lagged": "它的一个 rank 没有与其他 rank 一起结束",
     "comm_net": "rank 之间的连接中断",
     "rendezvous": "各 rank 未能会合",
     "port_in_use": "需要的端口已被占用",

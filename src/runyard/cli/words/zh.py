@@ -27,6 +27,8 @@ NOUNS = {
     "stall": "训练不再有进展",
     "cause_memory": "内存用量超过上限",
     "service_failed": "它的一个服务失败",
+    "rank_failed": "它的一个 rank 失败",
+    "rank_lagged": "它的一个 rank 没有与其他 rank 一起结束",
     "supervisor_term": "有人要求它的监督进程结束",
 }
 
@@ -72,6 +74,7 @@ REASONS = {
     "killed_externally": "被他人用 {name} 杀死",
     "crashed": "崩溃: {name}",
     "service_failed": "它的服务 {service} {what}",
+    "rank_lagged": "第一个 rank 结束后 {limit_s} 内 rank {rank} 仍未结束",
     "exec_failed": "无法启动: {path}: {message}",
     "isolation_unavailable": "此处无法提供严格隔离: {path}: {message}",
     "cwd_missing": "工作目录 {path} 不存在",
@@ -180,6 +183,7 @@ ERRORS = {
 
 MESSAGES = {
     "evidence_saved": "卡住时保存的证据 (第 {attempt} 次尝试):",
+    "rank_first": "rank {rank} 最先失败: {why}",
     "preparing_begun": "刚刚开始",
     "preparing_some": "已下载 {done}",
     "preparing_of": "{done} / {total} ({percent})",

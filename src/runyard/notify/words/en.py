@@ -41,6 +41,7 @@ REASONS = {
     "exec_failed": "it could not be started: {path}: {message}",
     "cwd_missing": "there is no working directory {path}",
     "service_failed": "its service {service} failed",
+    "rank_lagged": "rank {rank} did not end within {limit_s} of the first that did",
     "supervisor_lost": "its supervisor was killed; how it ended is not known",
     "host_restarted": "the machine restarted",
     "retries_used_up": "{max_retries} retries failed as well; the last time {last}",

@@ -41,6 +41,7 @@ REASONS = {
     "exec_failed": "无法启动: {path}: {message}",
     "cwd_missing": "工作目录 {path} 不存在",
     "service_failed": "它的服务 {service} 失败",
+    "rank_lagged": "第一个 rank 结束后 {limit_s} 内 rank {rank} 仍未结束",
     "supervisor_lost": "监管进程被杀, 结束方式未知",
     "host_restarted": "机器重启了",
     "retries_used_up": "{max_retries} 次重试也失败了, 最后一次: {last}",
