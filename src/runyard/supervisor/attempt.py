@@ -12,6 +12,7 @@ from runyard.supervisor import (
     end_record,
     ending,
     gang,
+    gang_rule,
     gpu_locks,
     journal,
     kernel,
@@ -273,7 +274,8 @@ class Attempt:
         if self.stop is None:
             self.stop = stopping.Stopping(request)
             self.stop.begin(self)
-            if request["seq"] == stopping.OWN_SEQ:  # of all others the server knows
+            # Of all others the server knows; a gang told of its first failure when it happened.
+            if request["seq"] == stopping.OWN_SEQ and request["cause"] != gang_rule.FAILED:
                 self._tell_stopping(request)
         else:
             self.stop.shorten(self, request)
