@@ -7,6 +7,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from runyard.wire.attempt_answers import AttemptAnswer
+from runyard.wire.diagnosis_answers import DiagnosisAnswer, ReasonAnswer
+from runyard.wire.jobs import ArrayElement
+from runyard.wire.receipt_answers import ReceiptAnswer
 
 Status = Literal[
     "pending",
@@ -56,11 +59,6 @@ class SubmitAnswer(BaseModel):
 class BatchAnswer(BaseModel):
     jobs: list[SubmitAnswer]
     count: int
-
-
-class ReasonAnswer(BaseModel):
-    code: str
-    params: dict[str, Any]
 
 
 class WaitAnswer(ReasonAnswer):
@@ -130,6 +128,29 @@ class PreflightAnswer(BaseModel):
     checks: list[CheckAnswer]
 
 
+class CheckpointRuleAnswer(BaseModel):
+    """Where it saves itself, and what becomes of that."""
+
+    dir: str | None
+    pattern: str | None
+    every: int | None
+    keep: int | None
+    resume: Literal["auto", "never"]
+
+
+class AskedServiceAnswer(BaseModel):
+    """A helper beside the job: started here by a command, or run elsewhere at a url."""
+
+    name: str
+    url: str | None = None
+    command: str | list[str] | None = None
+    port: int | Literal["auto"] | None = None
+    health: str | None = None
+    ready_timeout_s: float | None = None
+    restart: Literal["never", "on-failure"] | None = None
+    env_vars: dict[str, str] | None = None
+
+
 class JobAnswer(BaseModel):
     job_id: str
     id: int
@@ -151,7 +172,7 @@ class JobAnswer(BaseModel):
     preflight: PreflightAnswer | None = Field(
         description="What was checked before its start; null in lists, and where nothing was."
     )
-    diagnosis: dict[str, Any] | None
+    diagnosis: DiagnosisAnswer | None
     attempt: AttemptAnswer | None = Field(description="The newest attempt.")
     submitted_at: Time
     queued_at: Time
@@ -191,10 +212,10 @@ class JobAnswer(BaseModel):
     params: dict[str, Any]
     timeout_s: float | None
     grace_s: float
-    array: dict[str, Any] | None
+    array: ArrayElement | None
     prefetch: list[str]
-    checkpoint: dict[str, Any] | None
-    services: list[dict[str, Any]]
+    checkpoint: CheckpointRuleAnswer | None
+    services: list[AskedServiceAnswer]
     notify: list[dict[str, Any]] | None
     recovery: dict[str, Any] | None
     lease_s: float | None
@@ -208,7 +229,7 @@ class CancelAnswer(BaseModel):
     job_id: str
     status: Status
     reason: ReasonAnswer | None
-    receipt: dict[str, Any] | None
+    receipt: ReceiptAnswer | None
 
 
 class LeaseAnswer(BaseModel):
@@ -258,13 +279,22 @@ class EventAnswer(BaseModel):
     params: dict[str, Any]
 
 
+class GateAnswer(BaseModel):
+    """No new start while it is closed; a limit of 100 is off."""
+
+    name: Literal["cpu", "memory", "disk"]
+    value: float = Field(description="Percent.")
+    limit: float
+    closed: bool
+
+
 class QueueAnswer(BaseModel):
     dispatching: bool
     max_concurrent: int
     counts: dict[str, int]
     waiting: list[JobAnswer]
     running: list[JobAnswer]
-    gates: list[dict[str, Any]]
+    gates: list[GateAnswer]
 
 
 class CountsAnswer(BaseModel):
@@ -302,6 +332,18 @@ class NodeAnswer(BaseModel):
     cluster: str
 
 
+class HolderAnswer(BaseModel):
+    pid: int
+    user: str
+    name: str
+
+
+class GpuJobAnswer(BaseModel):
+    job_id: str | None
+    attempt_id: str
+    share: float
+
+
 class GpuAnswer(BaseModel):
     node_id: str
     index: int
@@ -313,8 +355,8 @@ class GpuAnswer(BaseModel):
     fenced: bool
     fence_reason: str | None
     locked_by_other_server: bool
-    holders: list[dict[str, Any]]
-    jobs: list[dict[str, Any]]
+    holders: list[HolderAnswer] = Field(description="Processes that are not of our jobs.")
+    jobs: list[GpuJobAnswer]
 
 
 class KeyAnswer(BaseModel):

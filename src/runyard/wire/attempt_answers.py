@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from runyard.wire.diagnosis_answers import ChangeAnswer, DiagnosisAnswer, PlanAnswer
+
 Time = str  # as in the other answers
 
 
@@ -78,8 +80,8 @@ class AttemptAnswer(BaseModel):
         description="Of a distributed job; empty where torchrun starts its ranks."
     )
     params: dict[str, Any]
-    changes: list[dict[str, Any]] = Field(
+    changes: list[ChangeAnswer] = Field(
         description="What a plan changed against the attempt before; empty in a job's answer."
     )
-    plan: dict[str, Any] | None = Field(description="What the next attempt does differently.")
-    diagnosis: dict[str, Any] | None = Field(description="Why it failed, with the proof.")
+    plan: PlanAnswer | None = Field(description="What the next attempt does differently.")
+    diagnosis: DiagnosisAnswer | None = Field(description="Why it failed, with the proof.")

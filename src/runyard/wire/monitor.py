@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import BaseModel, Field
 
 from runyard.wire.answers import (
     EfficiencyAnswer,
     EtaAnswer,
+    GateAnswer,
     GpuAnswer,
     HealthAnswer,
     NodeAnswer,
@@ -98,7 +97,7 @@ class MonitorStatusAnswer(BaseModel):
     dispatching: bool
     max_concurrent: int
     counts: dict[str, int]
-    gates: list[dict[str, Any]]
+    gates: list[GateAnswer]
     nodes: list[NodeNowAnswer]
     gpus: list[GpuNowAnswer]
     running: list[RunningJobAnswer]

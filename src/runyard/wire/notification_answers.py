@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from runyard.wire.answers import ReasonAnswer, Time
+from runyard.wire.answers import Time
+from runyard.wire.diagnosis_answers import ReasonAnswer
 
 
 class NotificationTargetAnswer(BaseModel):

@@ -6,8 +6,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from runyard.wire.answers import ReasonAnswer, SuggestionAnswer, Time, WaitAnswer, Warning_
-from runyard.wire.recovery_answers import ChangeAnswer, ProofLineAnswer
+from runyard.wire.answers import SuggestionAnswer, Time, WaitAnswer, Warning_
+from runyard.wire.diagnosis_answers import (
+    ChangeAnswer,
+    DiagnosisAnswer,
+    PlanAnswer,
+    ProofLineAnswer,
+    ReasonAnswer,
+)
 
 
 class ProblemFieldAnswer(BaseModel):
@@ -134,32 +140,6 @@ class AboutAnswer(BaseModel):
     )
 
 
-class SignalAnswer(BaseModel):
-    signal: str | int
-    at: float | str | None = None
-    target: Any = None
-
-
-class ReceiptAnswer(BaseModel):
-    """Proof of what an end gave back. Fields may be missing where nothing was to be told."""
-
-    model_config = {"extra": "allow"}
-
-    requested_by: str | None = None
-    requested_at: float | str | None = None
-    stage: str | None = None
-    signals: list[dict[str, Any]] = []
-    processes_ended: int | None = None
-    proof: Any = None
-    stuck: list[Any] = []
-    gpus: list[dict[str, Any]] = []
-    ports: list[int] = []
-    shm_bytes: int | None = None
-    temp_removed: bool | None = None
-    seconds: float | None = None
-    ended_at: float | str | None = None
-
-
 class FailureAnswer(BaseModel):
     attempt: int
     exit_code: int | None
@@ -175,3 +155,55 @@ class FailureAnswer(BaseModel):
     changes: list[ChangeAnswer]
     delay_s: float | None
     charged: bool | None
+
+
+class ExplainedEndAnswer(BaseModel):
+    attempt_id: str
+    end: str
+    cause: str | None
+    exit_code: int | None
+    signal: int | None
+
+
+class ExplainedWaitAnswer(ReasonAnswer):
+    position: int | None
+    est_start_low: float | None = Field(description="Seconds since 1970.")
+    est_start_high: float | None
+    blockers: list[str]
+
+
+class ReproduceAnswer(BaseModel):
+    """The command as the attempt ran it that failed last."""
+
+    attempt: int
+    command: str | list[str]
+    params: dict[str, Any]
+    working_dir: str | None
+    env: dict[str, str]
+    batch_scale: str | float
+
+
+class SavedEvidenceAnswer(BaseModel):
+    attempt: int
+    files: list[str]
+
+
+class ExplainAnswer(BaseModel):
+    job_id: str
+    name: str
+    status: str
+    reason: ReasonAnswer | None
+    retry_count: int
+    max_retries: int
+    command: str | list[str]
+    wait: ExplainedWaitAnswer | None
+    end: ExplainedEndAnswer | None
+    log_of: str | None = Field(description="The service whose log it is; null: the job's own.")
+    log_tail: list[str]
+    diagnosis: DiagnosisAnswer | None
+    plan: PlanAnswer | None
+    changes: list[ChangeAnswer]
+    failures: list[FailureAnswer]
+    next: ReasonAnswer
+    reproduce: ReproduceAnswer
+    evidence: list[SavedEvidenceAnswer]

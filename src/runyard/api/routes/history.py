@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from starlette.requests import Request
@@ -13,6 +13,7 @@ from runyard.engine import failure_story
 from runyard.wire import answers as shapes
 from runyard.wire import page_answers as pages
 from runyard.wire.attempt_answers import AttemptAnswer
+from runyard.wire.receipt_answers import ReceiptAnswer
 from runyard.wire.repair_answers import CheckpointAnswer, FilesAnswer
 
 router = APIRouter()
@@ -89,13 +90,13 @@ def config(request: Request, ref: asking.Ref) -> Response:
     return Json(page_answers.configuration(found))
 
 
-@router.get("/jobs/{ref}/explain", operation_id="explain_job", response_model=dict[str, Any])
+@router.get("/jobs/{ref}/explain", operation_id="explain_job", response_model=pages.ExplainAnswer)
 def explain(request: Request, ref: asking.Ref) -> Response:
     """Why it waits, or how and why it ended."""
     return Json(asking.yard(request).explain(asking.job_ref(ref)))
 
 
-@router.get("/jobs/{ref}/receipt", operation_id="get_receipt", response_model=pages.ReceiptAnswer)
+@router.get("/jobs/{ref}/receipt", operation_id="get_receipt", response_model=ReceiptAnswer)
 def receipt(request: Request, ref: asking.Ref) -> Response:
     """Proof of what the newest end gave back."""
     return Json(asking.yard(request).receipt(asking.job_ref(ref)))
