@@ -17,7 +17,7 @@ MOST_PLACES = 1000  # of one word; of more only the first and the last
 # What programs of any language begin with when they tell of an error.
 _STATEMENTS = (
     "rror", "RROR", "xception", "panic", "atal", "ATAL", "what():", "sh: ", "Flags parsing",
-    "GPUassert", "ailed to ", "annot ", "nable to ",
+    "GPUassert", "ncaught ", "nhandled ", "ailed to ", "annot ", "nable to ",
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ CLASS_WORDS: tuple[tuple[C, re.Pattern[str]], ...] = (
     )),
     (C.AUTH, _exactly(
         r"Unauthori[sz]ed", r"Forbidden", r"AccessDenied", r"PermissionDenied", r"Authenti",
-        r"Authoriz", r"Credential", r"Invalid(?:Api)?(?:Key|Token)", r"TokenNotFound",
+        r"Authoriz", r"Credential", r"Invalid(?:Api|API)?(?:Key|Token)", r"TokenNotFound",
         r"LoginRequired", r"Unauthenticated",
     )),
     (C.IMPORT, _exactly(
@@ -67,7 +67,8 @@ CLASS_WORDS: tuple[tuple[C, re.Pattern[str]], ...] = (
         (r"^(?:Type|Value|Key|Index|Attribute|Name|Assertion|Lookup|Arithmetic|Reference"
          r"|Range)Error"),
         r"Syntax", r"NotImplemented", r"Unimplemented", r"Unsupported", r"Shape", r"Dimension",
-        r"Tracer", r"Concretization", r"NullPointer", r"ClassCast", r"IllegalArgument",
+        r"Tracer", r"Concretization", r"NullPointer", r"NullReference", r"InvalidCast",
+        r"KeyNotFound", r"ArgumentNull", r"ClassCast", r"IllegalArgument",
         r"IllegalState", r"OutOf(?:Bounds|Range)", r"UndefVar", r"UndefKeyword",
         r"^(?:Method|Bounds|Domain|Argument|Load)Error", r"InexactError", r"NotFitted",
         r"DivisionByZero", r"ZeroDivision", r"Recursion", r"StackOverflow",

@@ -27,6 +27,7 @@ _SIGNALS = {
     _XCPU: Category.RLIMIT,
     _XFSZ: Category.RLIMIT,
 }
+_NAMES = {"SIGKILL": _KILL, "SIGTERM": _TERM, "SIGSEGV": _SEGV, "SIGABRT": _ABORT, "SIGBUS": _BUS}
 _USAGE, _DO_NOT_REQUEUE, _NOT_EXECUTABLE, _NOT_FOUND = 2, 93, 126, 127
 _OOM = frozenset({"oom", "oom_child", "oom_soft"})
 _STARTS = frozenset({ending.EXEC_FAILED, ending.START_FAILED})
@@ -37,6 +38,7 @@ _STALL, _RULE = "stall", "rule"
 _CHILD = re.compile(
     r"(?:exitcode {0,3}: {0,2}|exits with return code = )(-?\d{1,5})"
     r"|died with <Signals\.SIG[A-Z0-9]{1,10}: (\d{1,3})>"
+    r"|terminated with signal (SIG[A-Z]{2,5})\b"
 )
 
 
@@ -121,8 +123,10 @@ def ended_by(evidence: Evidence, said: Iterable[str] = ()) -> int | None:
     for line in said:
         found = _CHILD.search(line)
         if found is not None:
-            told, by_name = found.groups()
-            return _signal_in(int(told)) if told else int(by_name)
+            told, number, name = found.groups()
+            if name:
+                return _NAMES.get(name)
+            return _signal_in(int(told)) if told else int(number)
     return None
 
 

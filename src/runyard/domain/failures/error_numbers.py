@@ -65,7 +65,7 @@ _STATUS = re.compile(
     r"(?i)(?:\bhttp(?:/\d\.\d)?(?: error| status)?|\bstatus(?:[ _]code)?|\berror(?: code)?"
     r"|\breturned error|an error occurred|\bresponse)(?: is| was)?[ :=(\[]{1,4}([45]\d\d)\b"
     r"|\b([45]\d\d) (?:Client|Server) Error"
-    r"|\b([45]\d\d) (?:Unauthorized|Forbidden|Not Found|Too Many|Bad Gate|Service Un|Gateway)"
+    r"|\b([45]\d\d):? (?:Unauthorized|Forbidden|Not Found|Too Many|Bad Gate|Service Un|Gateway)"
 )
 
 

@@ -14,6 +14,9 @@ def _any_case(*words: str) -> re.Pattern[str]:
 # For any error. The first that is found counts.
 MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
     (C.GPU_OOM, _any_case(
+        r"(?:allocate|allocation)\b.{0,80}\b(?:cuda|gpu|vram)\b",
+        r"metal\b.{0,80}insufficient memory",
+        r"out of memory error on gpu",
         r"out of (?:gpu|device|cuda|video|vram) memory",
         (r"(?:gpu|cuda|device|vram|hbm|hip)\w{0,20}\b.{0,80}(?:out of memory"
          r"|memory exhausted|insufficient memory)"),
@@ -142,6 +145,16 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"!_src\.empty",
     )),
     (C.CONFIG, _any_case(
+        r"not registered\b",
+        r"registered as expected",
+        r"\bavailable (?:\w{1,20} ){0,2}(?:are|is|:)",
+        r"did you mean",
+        r"(?:not|is) one of\b",
+        r"choose from",
+        r"`--[a-z]",
+        r"config (?:ya?ml|json|file)",
+        r"could not find experiment",
+        r"no slot ",
         r"parameter null or not set",
         (r"(?:unknown|unrecogni[sz]ed|invalid|missing|unsupported|illegal|bad|ambiguous"
          r"|unexpected|no such|undefined) (?:command.?line |config(?:uration)? "
@@ -183,6 +196,8 @@ PASSING: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"coordination service",
     )),
     (C.NETWORK, _any_case(
+        r"transport failure",
+        r"broker",
         r"(?:connection|stream) unexpectedly closed", r"resolve host",
         r"timed out", r"time-?out\b",
         r"connection (?:was )?(?:refused|reset|aborted|closed|error|lost|failed)",
@@ -214,7 +229,8 @@ WRONG = _any_case(
     r"`?None`?", r"out of (?:bounds|range)", r"\bshapes?\b", r"\bsizes?\b",
     r"\bdim(?:ension)?s?\b", r"\bdtypes?\b", r"\btypes?\b", r"\barguments?\b", r"\bindex\b",
     r"attempted", r"\brequired\b", r"check failed", r"unwrap", r"not valid", r"not fitted",
-    r"\billegal\b", r"\bunknown\b", r"not allowed", r"forgot", r"did you", r"please",
+    r"\billegal\b", r"\bunknown\b", r"not allowed", r"forgot", r"attempt to", r"incorrect",
+    r"please",
     r"syntax error", r"not found", r"dereference", r"duplicate", r"empty", r"larger than",
     r"greater than", r"less than", r"exceeds", r"too (?:large|long|small|short|many)",
     r"no attribute", r"object .{1,60} not", r"more than one", r"at least", r"at most",

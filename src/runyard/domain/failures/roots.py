@@ -30,6 +30,7 @@ _OF_THE_PROGRAM = frozenset(
     {Category.CODE, Category.CONFIG, Category.DATA, Category.IMPORT, Category.CODE_DATA}
 )
 STEPS_THAT_PROVE = 3  # of training after an error: it was survived
+NEAR = 12  # lines: still the same message
 CLEAR = 0.85  # sure enough to be shown as the cause, though a later line is surer
 
 _FIRST_RANK = re.compile(r"failed \(exitcode: -?\d{1,5}\) local_rank: (\d{1,6})")
@@ -53,12 +54,24 @@ def choose(seen: Sequence[Observation], logs: Logs) -> Observation | None:
     for group in (hard, strong):
         if group:
             first = _earliest(group, seen, logs)
-            return _ending(_clearest(first, group), group)
+            return _ending(_whose_memory(_clearest(first, group), group), group)
     # Of what is only half sure, an exception nobody caught comes before words in passing.
     weak = [one for one in lasting if not one.strong]
     uncaught = [one for one in weak if one.exception]
     rest = uncaught or weak[-1:]
     return _earliest(rest, seen, logs) if rest else None
+
+
+def _whose_memory(first: Observation, group: Iterable[Observation]) -> Observation:
+    """Some say first that memory was short, and some lines below of which kind."""
+    if first.category is not Category.HOST_OOM or not first.exception:
+        return first
+    near = (
+        one
+        for one in group
+        if one.category is Category.GPU_OOM and 0 < one.order - first.order <= NEAR
+    )
+    return next(near, first)
 
 
 def _ending(first: Observation, group: Iterable[Observation]) -> Observation:

@@ -21,13 +21,19 @@ class Statement:
 
 
 _CLASS = r"(?:[A-Za-z_$][\w$]{0,60}(?:\.|::)){0,10}[A-Za-z_$][\w$]{0,80}"
-_JAVA = re.compile(
-    rf'(?:Exception in thread "[^"]{{1,120}}"|Caused by:) ({_CLASS})(?:: (.{{0,2000}}))?'
+_UNCAUGHT = re.compile(
+    r'(?:Exception in thread "[^"]{1,120}"|Caused by:'
+    r"|Unhandled (?:[Ee]xception[.:]|.{0,20}rejection:?)"
+    r"|(?:PHP )?Fatal error: {1,3}Uncaught"
+    r"|[\w+]{0,20}: ?terminating .{0,40}uncaught exception of type"
+    rf"|Uncaught(?: \(in promise\))?) ({_CLASS})(?:: (.{{0,2000}}))?"
 )
 _JAVA_LINE = re.compile(
     r"\s{0,8}((?:[a-z_]\w{0,40}\.){1,10}[A-Z]\w{0,80}(?:Error|Exception)): (.{1,2000})"
 )
 _JULIA = re.compile(r"(?:InitError: |TaskFailedException: ){0,4}(?:([A-Z]\w{2,60}): )?(.{1,2000})")
+_MATLAB = re.compile(r"Error using {1,3}\S")
+_SCRIPT = re.compile(r"[a-z][\w.+-]{0,20}: \S{1,200}:\d{1,7}: (.{1,1000})")
 _R = re.compile(r"Error in .{1,300}? : ?(.{0,2000})|Error: (.{1,2000})")
 _RUST = re.compile(
     r"thread '[^']{0,120}' panicked at (?:'(.{1,1500})', )?\S{1,300}:\d{1,6}:\d{1,6}"
@@ -83,10 +89,12 @@ def _of_language(line: str, text: str) -> Statement | None:
         return Statement(PANIC, found.group(1) or "")
     if text[0] == "p" and (found := _GO.match(text)):
         return Statement(PANIC, found.group(1))
-    if text[0] in "EC" and (found := _JAVA.match(text)):
+    if found := _UNCAUGHT.match(text):
         return Statement(found.group(1), found.group(2) or "")
     if "LoadError: " in line and (found := _JULIA.match(text)):
         return Statement(found.group(1) or "", found.group(2))
+    if _MATLAB.match(text):
+        return Statement("MATLAB error", "")
     if text.startswith("Error") and (found := _R.match(text)):
         in_call, plain = found.groups()
         return Statement("", plain or in_call or "", ends=plain is None)
@@ -96,6 +104,8 @@ def _of_language(line: str, text: str) -> Statement | None:
         return Statement("CUDA error", found.group(1).strip())
     if ": error: " in text and (found := _COMPILER.match(text)):
         return Statement("CompilationError", found.group(1))
+    if found := _SCRIPT.match(text):
+        return Statement("", found.group(1))
     if ".py:" in text and (found := _AT_LINE.match(text)):
         return Statement(found.group(1), found.group(2) or "")
     if "rror: " in text or "xception: " in text:

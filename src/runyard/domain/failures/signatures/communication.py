@@ -64,6 +64,7 @@ SIGNATURES = (
     cascade(("exitcode  :",), "exitcode  : -9 (pid: 3309)", 0.95),
     cascade(("-- Process", "terminated with the following error:"), "-- Process 0 terminated with the following error:", 0.95),
     cascade(("died with <Signals.",), "subprocess.CalledProcessError: Command '['python', 'train.py']' died with <Signals.SIGKILL: 9>.", 0.96),
+    cascade("terminated with signal SIG", "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL", 0.97),
     cascade("torch.multiprocessing.spawn.ProcessRaisedException", "torch.multiprocessing.spawn.ProcessRaisedException: "),
     cascade(("subprocess.CalledProcessError", "returned non-zero exit status"), "subprocess.CalledProcessError: Command '['/usr/bin/python3', 'train.py']' returned non-zero exit status 1."),
     cascade("The actor died unexpectedly before finishing this task", "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task."),

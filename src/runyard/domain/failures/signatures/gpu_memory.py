@@ -32,6 +32,7 @@ SIGNATURES = (
     Signature(_OOM, "ResourceExhaustedError", "tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:", confidence=0.9),
     Signature(_OOM, "No executable batch size found, reached zero", "RuntimeError: No executable batch size found, reached zero.", confidence=0.99, variant=SEARCH_EXHAUSTED),
     Signature(_OOM, "CUDA_ERROR_OUT_OF_MEMORY", "numba.cuda.cudadrv.driver.CudaAPIError: [2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY", confidence=0.95),
+    Signature(_OOM, "Out of memory error on GPU", "Out of memory error on GPU 0. Cannot allocate 1.250000GB memory on GPU 0, 15.7GB memory has been allocated", confidence=0.97),
     Signature(_OOM, "HIP out of memory", "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 1.50 GiB. GPU 0 has a total capacity of 63.98 GiB", confidence=0.99),
     Signature(_OOM, "hipErrorOutOfMemory", "RuntimeError: HIP error: out of memory (hipErrorOutOfMemory)", confidence=0.97, variant=AT_START),
     Signature(_OOM, "MPS backend out of memory", "RuntimeError: MPS backend out of memory (MPS allocated: 17.75 GB, other allocations: 1.21 MB, max allowed: 18.13 GB).", confidence=0.99),

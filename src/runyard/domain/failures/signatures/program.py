@@ -60,6 +60,7 @@ SIGNATURES = (
     Signature(Category.HOST_DRIVER, "system has unsupported display driver / cuda driver combination", "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver / cuda driver combination", confidence=0.98),
     Signature(Category.HOST_DRIVER, "system not yet initialized", "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized", confidence=0.95),
     Signature(_CODE, "SyntaxError: ", "SyntaxError: invalid syntax", starts=True, confidence=0.98, general=True),
+    Signature(_CODE, "syntax error", "syntax error at tok.pl line 12, near \"my \"", confidence=0.85, pattern=re.compile(r"syntax error(?:,| at | near |:)")),
     Signature(_CODE, "IndentationError: ", "IndentationError: unexpected indent", starts=True, confidence=0.98, general=True),
     Signature(_CODE, "TabError: ", "TabError: inconsistent use of tabs and spaces in indentation", starts=True, confidence=0.98, general=True),
     Signature(_CODE, "NameError: ", "NameError: name 'optimzer' is not defined", starts=True, confidence=0.97, general=True),
