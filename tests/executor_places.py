@@ -56,9 +56,9 @@ class LocalPlace(ExecutorPlace):
 
 
 class DockerPlace(LocalPlace):
-    """In a network of their own only services of the host's network can be reached."""
+    """In the host's network, where what is at a port can be asked."""
 
-    def __init__(self, folder: Path, engine: DockerEngine, network: str = "none") -> None:
+    def __init__(self, folder: Path, engine: DockerEngine, network: str = "host") -> None:
         super().__init__(folder)
         self.engine = engine
         self.options = DockerOptions(
@@ -72,8 +72,6 @@ class DockerPlace(LocalPlace):
 
     def launch(self, number: int, script: str, **changes: Any) -> Launch:
         outside = super().launch(number, script, **changes)
-        network = replace(self.options, network="host" if outside.services else "none")
-        self.options = network
         container = ContainerLaunch(IMAGE, cpu_milli=1000, writable=(str(self.folder),))
         return replace(outside, image=IMAGE, container=container)
 

@@ -95,13 +95,14 @@ class DockerExecutor:
             raise ExecutorUnavailable(str(error)) from error
         folder = self._folder(launch.attempt_id)
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        for service in launch.services:
-            plan = docker_plan.service_plan(launch, service, owner, self._options)
-            docker_files.write(folder, f"{service.name}-{docker_files.PLAN}", plan)
         try:
             plan = docker_plan.main_plan(launch, owner, self._options)
+            for service in launch.services:
+                of_service = docker_plan.service_plan(launch, service, owner, self._options)
+                docker_files.write(folder, f"{service.name}-{docker_files.PLAN}", of_service)
         except PlanRefused as error:
             plan = {"refused": {"path": error.filename, "message": error.strerror}}
+            launch = replace(launch, services=())
         docker_files.write(folder, docker_files.PLAN, plan)
         self._local.start(self._supervised(launch, folder))
 
@@ -190,6 +191,7 @@ class DockerExecutor:
             env={"PATH": _RUNNER_PATH, "HOME": os.path.expanduser("~"), **env},
             cwd=str(self._data_dir),
             services=tuple(_service(service, folder) for service in launch.services),
+            slices=(),
             memory_limit_mb=None,
             memory_soft=False,
             pids_limit=None,

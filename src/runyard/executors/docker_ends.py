@@ -23,17 +23,18 @@ _DECIDED = frozenset(
         "lost_host_restart",
     }
 )
-_KILLED = 128 + 9  # as an engine tells of SIGKILL
+KILLED = 128 + 9  # as an engine tells of SIGKILL
 
 
 def merged(end: End, container: Mapping[str, Any], memory_mb: int | None) -> End:
     """`end` is that of the runner, which stood for the container."""
     cause, detail = _cause(end, container, memory_mb)
-    receipt = {**end.receipt, "container": container.get("id")}
+    receipt = {**end.receipt, "container": container.get("id"), "signals": _signals(container)}
+    by_us = container.get("killed_at") is not None and container.get("code") == KILLED
     return replace(
         end,
-        code=container.get("code"),
-        signal=None,
+        code=None if by_us else container.get("code"),
+        signal=9 if by_us else None,
         cause=cause,
         detail={**end.detail, **detail},
         started_at=container.get("started_at"),
@@ -53,5 +54,13 @@ def _cause(
     code = container.get("code")
     if container.get("oom_killed") and code != 0:
         limit = {"limit_mb": memory_mb} if memory_mb else {}
-        return "oom" if code == _KILLED else "oom_child", limit
+        return "oom" if code == KILLED else "oom_child", limit
     return ("supervisor_lost" if code is None else "exited"), {}
+
+
+def _signals(container: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the container was sent; the runner's own does not matter to anybody."""
+    sent = (("TERM", container.get("asked_at")), ("KILL", container.get("killed_at")))
+    return [
+        {"signal": name, "at": at, "target": "container"} for name, at in sent if at is not None
+    ]

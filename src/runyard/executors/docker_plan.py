@@ -47,9 +47,25 @@ class Owner:
 
 def main_plan(launch: Launch, owner: Owner, options: DockerOptions) -> dict[str, Any]:
     """The plan of the runner of an attempt's main container."""
+    if launch.services and options.network != _HOST_NETWORK:
+        message = "services of containers need docker_network = host"
+        raise PlanRefused(22, message, launch.services[0].name)
     folder = protocol.attempt_folder(owner.data_dir, launch.attempt_id)
-    body = _body(launch, launch.argv, launch.env, protocol.LOG, folder, owner, options)
+    argv, env = _command(launch)
+    body = _body(launch, argv, env, protocol.LOG, folder, owner, options)
     return _plan(launch, owner, options, "", launch.grace_s, body)
+
+
+def _command(launch: Launch) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """Of a distributed job, those of its slice on this machine."""
+    if not launch.slices:
+        return launch.argv, launch.env
+    [part] = launch.slices
+    if len(part.ranks) > 1:
+        message = "several processes in one container need launcher: torchrun"
+        raise PlanRefused(22, message, "distributed")
+    of_rank = part.ranks[0].env if part.ranks else {}
+    return part.argv, {**launch.env, **part.env, **of_rank}
 
 
 def service_plan(

@@ -48,7 +48,7 @@ class Runner:
         self.name = str(plan.get("name", ""))
         self.events: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.deadline: float | None = None
-        self.asked = False
+        self.asked_at: float | None = None
         self.killed_at: float | None = None
 
     def run(self) -> int:
@@ -184,8 +184,8 @@ class Runner:
         grace_s = float(request["grace_s"] if request else self.plan["grace_s"])
         deadline = time.monotonic() + grace_s
         self.deadline = deadline if self.deadline is None else min(self.deadline, deadline)
-        if grace_s > 0 and not self.asked:
-            self.asked = True
+        if grace_s > 0 and self.asked_at is None:
+            self.asked_at = time.time()
             self._ask_to_end()
 
     def _ask_to_end(self) -> None:
@@ -195,7 +195,7 @@ class Runner:
         try:
             with open(path, encoding="ascii") as file:
                 group = int(file.read())
-            command = ["/bin/sh", "-c", f"kill -TERM -- -{group}"]
+            command = ["/bin/sh", "-c", f"kill -s TERM -- -{group}"]
             if group > 1 and self._execute(command) == 0:
                 return
         except (OSError, ValueError, EngineRefused, EngineGone):
@@ -226,7 +226,7 @@ class Runner:
         fields = docker_end_of(seen)
         if seen is not None and fields["code"] == NOT_STARTED and self._log_is_empty():
             self._keep_engine_log()
-        self._finish({**fields, "asked": self.asked, "killed_at": self.killed_at})
+        self._finish({**fields, "asked_at": self.asked_at, "killed_at": self.killed_at})
         code = fields["code"]
         return NOT_STARTED if code is None else int(code)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from runyard.executors import docker_files
 from runyard.executors.docker_containers import Containers, EngineUnreachable, Found
+from runyard.executors.docker_ends import KILLED
 from runyard.executors.docker_runner import docker_end_of
 
 
@@ -43,7 +44,10 @@ def _ended(containers: Containers, one: Found) -> dict[str, Any] | None:
         seen = containers.kill(one.container_id)
         fields = docker_end_of(seen)
         return {**fields, "code": None, "oom_killed": False, "killed_at": began}
-    return docker_end_of(seen)
+    fields = docker_end_of(seen)
+    if fields["code"] == KILLED and not fields["oom_killed"]:
+        fields["code"] = None  # most likely by whoever swept up after the dead supervisor
+    return fields
 
 
 def stuck(why: Exception, found: Sequence[Found]) -> tuple[dict[str, Any], ...]:

@@ -13,6 +13,7 @@ class RestartContract:
     def test_it_runs_on_and_is_adopted(self, place: ExecutorPlace, serving: Serving) -> None:
         name = serving.start(place.launch(1, f"trap 'exit 6' TERM; {LOOP}"))
         serving.said(name, "up")
+        until(lambda: serving.look(name).sight is Sight.RUNNING)
         started_at = serving.look(name).started_at
         serving.shut_down()
         serving.start_again()

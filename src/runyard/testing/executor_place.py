@@ -6,6 +6,7 @@ need head, tr, sleep, setsid and what the contract's docstrings say.
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import time
@@ -99,12 +100,15 @@ class Serving:
 
     def close(self) -> None:
         for attempt_id in self.launched:
-            if self.look(attempt_id).sight not in (Sight.ENDED, Sight.ABSENT):
+            if not self._is_over(attempt_id):
                 self.executor.stop(attempt_id, Stop(10_000, "user", 0.0, "test", time.time()))
         for attempt_id in self.launched:
-            until(lambda name=attempt_id: self.look(name).sight in (Sight.ENDED, Sight.ABSENT))
+            until(functools.partial(self._is_over, attempt_id))
         self.executor.close(keep=False)
         self.place.leave()
+
+    def _is_over(self, attempt_id: str) -> bool:
+        return self.look(attempt_id).sight in (Sight.ENDED, Sight.ABSENT)
 
     def start(self, launch: Launch) -> str:
         self.launched.append(launch.attempt_id)
