@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from runyard.domain.monitoring.attempt_account import AttemptAccount
 from runyard.domain.monitoring.series import Sample
 from runyard.domain.progress import hints, reported
-from runyard.domain.progress.point import Checkpoint, Point
+from runyard.domain.progress.point import Checkpoint, Point, Stale
 from runyard.domain.progress.reading import Reader
 from runyard.engine.board import Progress
 from runyard.executors.log_tail import LogTail, Tail, lines_between
@@ -31,6 +31,8 @@ class Files:
     log: str
     metrics: str
     output_dir: str
+    rank_metrics: Mapping[int, str] = field(default_factory=dict)  # of the other ranks
+    token: str | None = None  # of a distributed attempt
 
 
 @dataclass(slots=True)
@@ -58,10 +60,16 @@ class AttemptReading:
         self._reader = Reader(told)
         self.account = AttemptAccount(told)
         self.malformed = 0
+        self.stale = 0  # lines of ranks that should be gone
         self.skipped_bytes = 0
         kept = _kept(mark)
         self._log = LogTail(files.log, _number(kept.get("log")))
         self._metrics = LogTail(files.metrics, _number(kept.get("metrics")))
+        offsets = {str(rank): _number(offset) for rank, offset in _entries(kept.get("ranks"))}
+        self._ranks = {
+            rank: LogTail(path, offsets.get(str(rank), 0))
+            for rank, path in files.rank_metrics.items()
+        }
         self._events = {
             str(path): _number(offset) for path, offset in _entries(kept.get("events"))
         }
@@ -93,12 +101,14 @@ class AttemptReading:
         if not (force and far) and far < _MARK_EVERY:
             return None
         self._marked = place
-        kept = {
+        kept: dict[str, Any] = {
             "at": self._log_at,
             "log": self._log.offset,
             "metrics": self._metrics.offset,
             "events": self._events,
         }
+        if self._ranks:
+            kept["ranks"] = {rank: tail.offset for rank, tail in self._ranks.items()}
         return json.dumps(kept)
 
     def progress(self, now: float) -> Progress | None:
@@ -129,24 +139,31 @@ class AttemptReading:
 
     @property
     def too_long(self) -> int:
-        return self._log.too_long + self._metrics.too_long
+        ranks = sum(tail.too_long for tail in self._ranks.values())
+        return self._log.too_long + self._metrics.too_long + ranks
 
     def _place(self) -> tuple[int, ...]:
-        return (self._log.offset, self._metrics.offset, *self._events.values())
+        ranks = (tail.offset for tail in self._ranks.values())
+        return (self._log.offset, self._metrics.offset, *ranks, *self._events.values())
 
     # the metrics file
 
     def _read_metrics(self, now: float, taken: Taken) -> None:
-        tail = self._metrics.read(_PART)
-        taken.more = taken.more or tail.more
-        for line in tail.lines:
-            self._take_reported(line.text, now, taken)
+        for rank, file in ((0, self._metrics), *self._ranks.items()):
+            tail = file.read(_PART)
+            taken.more = taken.more or tail.more
+            for line in tail.lines:
+                self._take_reported(line.text, now, taken, rank)
 
-    def _take_reported(self, text: str, now: float, taken: Taken) -> None:
-        found = reported.parse_line(text, now)
+    def _take_reported(self, text: str, now: float, taken: Taken, rank: int = 0) -> None:
+        """`rank` is whose file it is: a program in another language may not say."""
+        found = reported.parse_line(text, now, self._files.token)
         if isinstance(found, Checkpoint):
             taken.checkpoints.append(found)
+        elif isinstance(found, Stale):
+            self.stale += 1
         elif isinstance(found, Point):
+            found = replace(found, rank=rank) if rank and not found.rank else found
             if not found.rank:
                 self._reader.note_reported(found)
             taken.samples += self.account.take_report(found)
@@ -211,9 +228,10 @@ class AttemptReading:
     # beginning and end
 
     def _take_rests(self, now: float, taken: Taken) -> None:
-        text = self._metrics.take_rest()
-        if text.strip():
-            self._take_reported(text, now, taken)
+        for rank, file in ((0, self._metrics), *self._ranks.items()):
+            text = file.take_rest()
+            if text.strip():
+                self._take_reported(text, now, taken, rank)
         text = self._log.take_rest()
         if text and text != self._told_bar:
             taken.samples += self.account.take_log(self._reader.feed(text, self._log_at))

@@ -27,6 +27,7 @@ TIME_S = 30.0  # that all dumps of one attempt may take
 MOST_TRACE_BYTES = 64 << 20
 MOST_TRACES = 64
 EXCERPT = 3000
+MOST_EXCERPTS = 8
 _NCCL_TRACE = "nccl_trace_rank_"
 
 
@@ -195,6 +196,13 @@ def _file_name(dump: Dump) -> str:
 
 
 def _excerpt(dumps: list[Dump]) -> str:
-    """Of the first process that told most: what the alert itself shows."""
+    """Of the first process that told most, or of every rank a part: what the alert itself
+    shows."""
+    ranks = {dump.rank: dump for dump in reversed(dumps) if dump.by != "proc"}
+    ranks.pop(None, None)
+    if len(ranks) > 1:
+        shown = sorted(ranks.items(), key=lambda item: item[0] or 0)[:MOST_EXCERPTS]
+        share = EXCERPT // len(shown)
+        return "\n".join(f"rank {rank}\n{dump.text[:share]}" for rank, dump in shown)
     told = next((dump for dump in dumps if dump.by != "proc"), dumps[0] if dumps else None)
     return "" if told is None else told.text[:EXCERPT]

@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, sleep
+from typing import Any
 
-from runyard.domain import events, job_environment
+from runyard.domain import distributed, events, job_environment
 from runyard.domain.events import StoredEvent
 from runyard.domain.job import Attempt, Job
+from runyard.domain.monitoring.attempt_account import MOST_RANKS
 from runyard.domain.progress.point import Checkpoint
 from runyard.domain.states import AttemptStatus, JobStatus
 from runyard.engine import job_dirs, read_marks, story
@@ -134,6 +136,7 @@ class LogReading:
             log=executor.log_path(attempt.attempt_id),
             metrics=os.path.join(run_dir, job_environment.METRICS_FILE),
             output_dir=output_dir_of(job, data_dir),
+            **_of_ranks(job, attempt, run_dir),
         )
         reading = AttemptReading(
             files,
@@ -183,6 +186,9 @@ class LogReading:
         self._done.add(one.attempt.attempt_id)
         self._forget(one)
         reading = one.reading
+        if reading.stale:
+            log = story.of(one.job_ref, one.attempt.attempt_id)
+            log.warning("metrics: {} lines of ranks of another attempt refused", reading.stale)
         lost = reading.malformed + reading.too_long + reading.account.refused
         if lost or reading.skipped_bytes:
             story.of(one.job_ref, one.attempt.attempt_id).info(
@@ -213,6 +219,19 @@ class LogReading:
         if changed:
             work = _progress_writer(changed)
             self._parts.store.write_soon(work, durable=False)
+
+
+def _of_ranks(job: Job, attempt: Attempt, run_dir: str) -> dict[str, Any]:
+    """What a distributed attempt has besides: a metrics file of each rank, and its token."""
+    shape = job.spec.distributed
+    if shape is None:
+        return {}
+    first = os.path.join(run_dir, job_environment.METRICS_FILE)
+    ranks = range(1, min(shape.world_size, MOST_RANKS))
+    return {
+        "rank_metrics": {rank: distributed.metrics_file(first, rank) for rank in ranks},
+        "token": distributed.token(attempt.attempt_id, attempt.tag),
+    }
 
 
 def _progress_writer(changed: Mapping[int, tuple[int, float]]) -> Callable[[Transaction], None]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from runyard.domain import job_environment
+from runyard.domain import distributed, job_environment
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring import (
     idle_gpu,
@@ -185,8 +185,15 @@ class WatchedJob:
         self._found[about] = found
 
 
-def files_of(run_dir: str, log_path: str) -> tuple[str, str]:
-    return log_path, os.path.join(run_dir, job_environment.METRICS_FILE)
+def files_of(run_dir: str, log_path: Callable[[int], str], job: Job) -> tuple[str, ...]:
+    """Of all ranks: one that waits for another that still works is no stall."""
+    shape = job.spec.distributed
+    metrics = os.path.join(run_dir, job_environment.METRICS_FILE)
+    if shape is None:
+        return log_path(0), metrics
+    logs = tuple(log_path(rank) for rank in distributed.logged_ranks(shape))
+    ranks = range(shape.world_size)
+    return (*logs, *(distributed.metrics_file(metrics, rank) for rank in ranks))
 
 
 def _mark(progress: Progress) -> float | None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from runyard.domain import errors
@@ -139,7 +140,8 @@ class Watching:
     def _subject(self, job: Job, attempt: Attempt, moment: Moment) -> _Subject:
         run_dir = str(self._parts.settings.data_dir / "attempts" / attempt.attempt_id)
         executor = self._parts.executors[attempt.executor]
-        files = files_of(run_dir, executor.log_path(attempt.attempt_id))
+        log_path = partial(executor.log_path, attempt.attempt_id, "")
+        files = files_of(run_dir, log_path, job)
         stalled = self._findings.is_open(_key(attempt.attempt_id, stalled_training.CODE))
         return _Subject(WatchedJob(job, attempt, files, moment.now), stalled)
 

@@ -16,7 +16,7 @@ MOST_VALUES = 400
 LONGEST_PATH = 4096
 
 # Fields that belong to the line itself; a metric of such a name travels inside "values".
-OWN_FIELDS = frozenset({"v", "t", "m", "pid", "rank", "kind", "path", "values"})
+OWN_FIELDS = frozenset({"v", "t", "m", "pid", "rank", "token", "kind", "path", "values"})
 
 _WORDS = ("NaN", "Infinity", "-Infinity")
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-")

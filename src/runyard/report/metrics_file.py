@@ -7,6 +7,7 @@ import os
 import time
 
 PATH_VARIABLE = "RUNYARD_METRICS_FILE"
+PER_RANK_VARIABLE = "RUNYARD_METRICS_PER_RANK"  # set where torchrun gives all ranks the same path
 
 # The server reads by offset, so the file is never truncated or rotated. It is thinned instead.
 THINNED_ABOVE = 64 * 2**20
@@ -27,7 +28,19 @@ class _Account:
 
 def path() -> str | None:
     """The file to append to; None outside a job."""
-    return os.environ.get(PATH_VARIABLE) or None
+    given = os.environ.get(PATH_VARIABLE)
+    if not given:
+        return None
+    own = rank() if os.environ.get(PER_RANK_VARIABLE) else 0
+    if not own:
+        return given
+    stem, dot, suffix = given.rpartition(".")
+    return f"{stem}-rank-{own}{dot}{suffix}"
+
+
+def rank() -> int:
+    text = os.environ.get("RANK", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
 
 
 def append(line: bytes, *, important: bool = False) -> bool:

@@ -7,6 +7,9 @@ import time
 
 from runyard.report import lines, metrics_file, stack_offer
 
+# Of a distributed attempt: lines with the token of an earlier one are refused.
+TOKEN_VARIABLE = "RUNYARD_ATTEMPT_TOKEN"
+
 
 def report(
     step: object = None,
@@ -50,15 +53,14 @@ def _tell(more: dict[str, object], metrics: dict[str, object]) -> None:
 
 
 def _head() -> dict[str, object]:
-    return {
+    head: dict[str, object] = {
         "v": lines.VERSION,
         "t": round(time.time(), 6),
         "m": round(time.monotonic(), 6),
         "pid": os.getpid(),
-        "rank": _rank(),
+        "rank": metrics_file.rank(),
     }
-
-
-def _rank() -> int:
-    text = os.environ.get("RANK", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
+    token = os.environ.get(TOKEN_VARIABLE)
+    if token:
+        head["token"] = token
+    return head

@@ -17,7 +17,7 @@ from runyard.domain.progress.reported import SOURCE as REPORT
 
 EVENT_FILES = "tensorboard"
 MOST_NAMES = 2000
-_MOST_RANKS = 64
+MOST_RANKS = 64  # so many ranks have series of their own
 _SELDOM_S = 1.0  # between two points of a value that is drawn many times a second
 _WAY = 256  # newest places that time left is judged by
 _WAY_APART_S = 0.25
@@ -159,7 +159,7 @@ class AttemptAccount:
         return found
 
     def _of_other_rank(self, point: Point) -> list[Sample]:
-        if point.rank >= _MOST_RANKS:
+        if point.rank >= MOST_RANKS:
             self.refused += len(point.values)
             return []
         return [

@@ -61,3 +61,8 @@ class Sighting:
     key: str = ""  # tells bars apart
     inner: bool = False  # drawn below another bar
     counts_epochs: bool = False  # a bar whose unit is the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A line that a rank of another attempt wrote: it tells nothing."""

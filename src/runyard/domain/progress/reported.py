@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from runyard.domain.progress import record
-from runyard.domain.progress.point import Checkpoint, Point
+from runyard.domain.progress.point import Checkpoint, Point, Stale
 
 SOURCE = "report"
 LONGEST_LINE = 65_536
@@ -19,9 +19,12 @@ NEWEST_S = 300.0
 _OWN = frozenset({"v", "t", "m", "pid", "rank", "kind", "path", "time", "timestamp"})
 
 
-def parse_line(text: str, read_at: float) -> Point | Checkpoint | None:
+def parse_line(
+    text: str, read_at: float, token: str | None = None
+) -> Point | Checkpoint | Stale | None:
     """What the line tells; None if it cannot be understood. `read_at` is the reader's clock, and
-    the time of lines whose own is missing or cannot be."""
+    the time of lines whose own is missing or cannot be. `token` is that of the attempt: a line
+    with another one is of a rank that should be gone."""
     if len(text) > LONGEST_LINE:
         return None
     try:
@@ -30,7 +33,10 @@ def parse_line(text: str, read_at: float) -> Point | Checkpoint | None:
         return None
     if not isinstance(fields, dict):
         return None
-    seen = record.read(fields, own=_OWN)
+    said = fields.get("token")
+    if token is not None and isinstance(said, str) and said != token:
+        return Stale()
+    seen = record.read(fields, own=_OWN | {"token"} if isinstance(said, str) else _OWN)
     at, rank = _time(fields, read_at), _rank(fields.get("rank"))
     if fields.get("kind") == "checkpoint":
         return _checkpoint(fields.get("path"), at, rank, seen)
