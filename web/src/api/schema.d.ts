@@ -48,6 +48,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/training/jobs/counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count Jobs
+         * @description How many of the chosen jobs have each status.
+         */
+        get: operations["count_jobs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/training/jobs/{ref}": {
         parameters: {
             query?: never;
@@ -326,6 +346,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/training/jobs/{ref}/story": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Story
+         * @description What happened, why, what the system did, and the lines of the log that prove it; the newest
+         *     1,000 events, oldest first.
+         */
+        get: operations["get_story"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training/jobs/{ref}/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Config
+         * @description What was submitted and what the newest attempt got, as fields, job file and command line.
+         */
+        get: operations["get_config"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/training/jobs/{ref}/explain": {
         parameters: {
             query?: never;
@@ -399,6 +460,46 @@ export interface paths {
          * @description What runs, what waits and why; at most `limit` of the waiting jobs, first in order.
          */
         get: operations["get_queue_status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training/queue/capacity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Capacity
+         * @description What there is on each node, and how much of it attempts hold.
+         */
+        get: operations["get_capacity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training/queue/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Wait History
+         * @description How long the newest jobs waited before they were started.
+         */
+        get: operations["get_wait_history"];
         put?: never;
         post?: never;
         delete?: never;
@@ -712,7 +813,7 @@ export interface paths {
         put?: never;
         /**
          * Fence
-         * @description Give this GPU (index or uuid) to no further job.
+         * @description Give this GPU (index, uuid, or NODE:INDEX of an executor's node) to no further job.
          */
         post: operations["fence_gpu"];
         delete?: never;
@@ -732,6 +833,26 @@ export interface paths {
         put?: never;
         /** Unfence */
         post: operations["unfence_gpu"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training/alerts/{alert_id}/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Alert Series
+         * @description What the alert tells of, from half an hour before it was opened.
+         */
+        get: operations["get_alert_series"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1121,6 +1242,67 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/training/jobs/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview
+         * @description Would it start now, or wait for what? Nothing is kept. The body is a job as JSON, or a job
+         *     file as `application/yaml`; what is wrong with it is an answer, not an error.
+         */
+        post: operations["preview_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training/jobs/{ref}/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download
+         * @description A file that is listed there, as it is now; `Range` gives a part of it.
+         */
+        get: operations["download_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training/system/about": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * About
+         * @description Version, database, how long it runs, and the settings that matter to people.
+         */
+        get: operations["get_about"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/training/datasets": {
         parameters: {
             query?: never;
@@ -1331,6 +1513,39 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** AboutAnswer */
+        AboutAnswer: {
+            /** Version */
+            version: string;
+            /** Node Id */
+            node_id: string;
+            /** Uptime S */
+            uptime_s: number;
+            database: components["schemas"]["DatabaseAnswer"];
+            /**
+             * Jobs
+             * @description By status.
+             */
+            jobs: {
+                [key: string]: number;
+            };
+            /** Nodes */
+            nodes: number;
+            /**
+             * Executors
+             * @description Which of them can start something now.
+             */
+            executors: {
+                [key: string]: boolean;
+            };
+            /**
+             * Settings
+             * @description Those that matter to people; none is secret.
+             */
+            settings: {
+                [key: string]: number | string | number[] | string[];
+            };
+        };
         /** AlertAnswer */
         AlertAnswer: {
             /** Id */
@@ -1452,8 +1667,18 @@ export interface components {
              * @description The job's own first, then those of its services.
              */
             ports: number[];
+            /**
+             * Slices
+             * @description Of an attempt on nodes of an executor; empty on a server's own machine.
+             */
+            slices: components["schemas"]["SliceAnswer"][];
             /** Services */
             services: components["schemas"]["ServiceAnswer"][];
+            /**
+             * Ranks
+             * @description Of a distributed job; empty where torchrun starts its ranks.
+             */
+            ranks: components["schemas"]["RankAnswer"][];
             /** Params */
             params: {
                 [key: string]: unknown;
@@ -1511,6 +1736,21 @@ export interface components {
             /** Refused */
             refused: components["schemas"]["RefusedCancel"][];
         };
+        /**
+         * CapacityAnswer
+         * @description What attempts hold of what there is.
+         */
+        CapacityAnswer: {
+            /**
+             * Slots
+             * @description max_concurrent
+             */
+            slots: number;
+            /** Slots Used */
+            slots_used: number;
+            /** Nodes */
+            nodes: components["schemas"]["NodeRoomAnswer"][];
+        };
         /** ChangeAnswer */
         ChangeAnswer: {
             /**
@@ -1524,6 +1764,44 @@ export interface components {
             before: unknown;
             /** After */
             after: unknown;
+        };
+        /**
+         * ChapterAnswer
+         * @description One event, with why it happened and what was done about it.
+         */
+        ChapterAnswer: {
+            /** Id */
+            id: number;
+            /** Code */
+            code: string;
+            /** At */
+            at: string;
+            /** Actor */
+            actor: string;
+            /** Attempt */
+            attempt: number | null;
+            /** Params */
+            params: {
+                [key: string]: unknown;
+            };
+            cause: components["schemas"]["ReasonAnswer"] | null;
+            action: components["schemas"]["ReasonAnswer"] | null;
+            /** Changes */
+            changes: components["schemas"]["ChangeAnswer"][];
+            /**
+             * Lines
+             * @description Lines of the log that prove the cause.
+             */
+            lines: components["schemas"]["StoryLineAnswer"][];
+            /**
+             * End
+             * @description How the attempt ended, where this tells of an end.
+             */
+            end: string | null;
+            /** Exit Code */
+            exit_code: number | null;
+            /** Signal */
+            signal: number | null;
         };
         /** CheckAnswer */
         CheckAnswer: {
@@ -1568,6 +1846,51 @@ export interface components {
             reported: boolean;
             /** Checked At */
             checked_at: string | null;
+        };
+        /**
+         * ConfigAnswer
+         * @description What was submitted, and what the newest attempt really got.
+         */
+        ConfigAnswer: {
+            /**
+             * Submitted
+             * @description Fields of a job file; secrets are masked.
+             */
+            submitted: {
+                [key: string]: unknown;
+            };
+            /** Effective */
+            effective: {
+                [key: string]: unknown;
+            };
+            /** Changes */
+            changes: components["schemas"]["ChangeAnswer"][];
+            /** Cli */
+            cli: string;
+            /** Yaml */
+            yaml: string;
+        };
+        /** CountsAnswer */
+        CountsAnswer: {
+            /**
+             * Counts
+             * @description Every status is named.
+             */
+            counts: {
+                [key: string]: number;
+            };
+            /** Total */
+            total: number;
+        };
+        /** DatabaseAnswer */
+        DatabaseAnswer: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "sqlite" | "postgresql";
+            /** Size Bytes */
+            size_bytes: number | null;
         };
         /** DatasetAnswer */
         DatasetAnswer: {
@@ -1939,6 +2262,8 @@ export interface components {
             metrics: {
                 [key: string]: number | string;
             };
+            /** @description In lists with `curves=true` only. */
+            main_metric: components["schemas"]["MainMetricAnswer"] | null;
             /** @description Where its time went; null in lists and before the first attempt. */
             efficiency: components["schemas"]["EfficiencyAnswer"] | null;
             /** @description What was checked before its start; null in lists, and where nothing was. */
@@ -1972,6 +2297,16 @@ export interface components {
             retry_count: number;
             /** Charged */
             charged: number;
+            /**
+             * Attempt Number
+             * @description Of the newest attempt; 0 before the first.
+             */
+            attempt_number: number;
+            /**
+             * Attempt Limit
+             * @description Attempts that it may have; those that are free count not.
+             */
+            attempt_limit: number;
             /** Depends On */
             depends_on: components["schemas"]["DependencyAnswer"][];
             /** Receipt Url */
@@ -2207,6 +2542,11 @@ export interface components {
              */
             total: number;
             /**
+             * Unfinished
+             * @description The last line has no end yet.
+             */
+            unfinished: boolean;
+            /**
              * Resume
              * @description The byte to follow from; a last line without an end is told again from there.
              */
@@ -2276,6 +2616,32 @@ export interface components {
             recovery: number;
             /** Stall */
             stall: number;
+        };
+        /**
+         * MainMetricAnswer
+         * @description The one that tells most, over all attempts.
+         */
+        MainMetricAnswer: {
+            /** Name */
+            name: string;
+            /**
+             * Direction
+             * @description Which way is better.
+             * @enum {string}
+             */
+            direction: "min" | "max";
+            /** Last */
+            last: number | string;
+            /**
+             * Best
+             * @description NaN and infinities are never the best.
+             */
+            best: number | null;
+            /**
+             * Points
+             * @description A small curve of at most 64 points, extremes kept.
+             */
+            points: (number | string)[];
         };
         /** MetricsAnswer */
         MetricsAnswer: {
@@ -2360,6 +2726,27 @@ export interface components {
             drained: boolean;
             /** Heartbeat At */
             heartbeat_at: string;
+            /**
+             * Kind
+             * @description server, or the name of the executor that offers it.
+             */
+            kind: string;
+            /**
+             * Address
+             * @description Where its ranks are reached; empty of a server.
+             */
+            address: string;
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
+            /**
+             * Alive
+             * @description As its executor last told.
+             */
+            alive: boolean;
+            /** Cluster */
+            cluster: string;
         };
         /** NodeNowAnswer */
         NodeNowAnswer: {
@@ -2387,6 +2774,27 @@ export interface components {
             /** Heartbeat At */
             heartbeat_at: string;
             /**
+             * Kind
+             * @description server, or the name of the executor that offers it.
+             */
+            kind: string;
+            /**
+             * Address
+             * @description Where its ranks are reached; empty of a server.
+             */
+            address: string;
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
+            /**
+             * Alive
+             * @description As its executor last told.
+             */
+            alive: boolean;
+            /** Cluster */
+            cluster: string;
+            /**
              * At
              * @description When it was measured last.
              */
@@ -2395,6 +2803,27 @@ export interface components {
             metrics: {
                 [key: string]: number | string;
             };
+        };
+        /** NodeRoomAnswer */
+        NodeRoomAnswer: {
+            /** Node Id */
+            node_id: string;
+            /** Node */
+            node: string;
+            /** Cpu Cores */
+            cpu_cores: number;
+            /** Cpu Cores Used */
+            cpu_cores_used: number;
+            /** Memory Gb */
+            memory_gb: number;
+            /** Memory Gb Used */
+            memory_gb_used: number;
+            /** Gpu Count */
+            gpu_count: number;
+            /** Gpu Count Used */
+            gpu_count_used: number;
+            /** Attempts */
+            attempts: number;
         };
         /** NotificationTargetAnswer */
         NotificationTargetAnswer: {
@@ -2437,6 +2866,32 @@ export interface components {
             by_level: {
                 [key: string]: number;
             };
+        };
+        /** PastWaitAnswer */
+        PastWaitAnswer: {
+            /** Job Id */
+            job_id: string;
+            /**
+             * At
+             * @description When it was placed.
+             */
+            at: string;
+            /** Seconds */
+            seconds: number;
+        };
+        /** PlacementAnswer */
+        PlacementAnswer: {
+            /** Node Id */
+            node_id: string;
+            /** Node */
+            node: string;
+            /** Executor */
+            executor: string;
+            /**
+             * Gpus
+             * @description Indexes on that node.
+             */
+            gpus: number[];
         };
         /** PlanAnswer */
         PlanAnswer: {
@@ -2490,6 +2945,41 @@ export interface components {
             checks: components["schemas"]["CheckAnswer"][];
         };
         /**
+         * PreviewAnswer
+         * @description What a submit would do; nothing was kept.
+         */
+        PreviewAnswer: {
+            /** Valid */
+            valid: boolean;
+            /** Problems */
+            problems: components["schemas"]["ProblemFieldAnswer"][];
+            /** Warnings */
+            warnings: components["schemas"]["Warning_"][];
+            /** Starts Now */
+            starts_now: boolean;
+            placement: components["schemas"]["PlacementAnswer"] | null;
+            wait: components["schemas"]["WaitAnswer"] | null;
+            request: components["schemas"]["RequestAnswer"] | null;
+            suggestion: components["schemas"]["SuggestionAnswer"] | null;
+            /**
+             * Job
+             * @description The body as it was read, also from YAML.
+             */
+            job: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Cli
+             * @description The same as a command line.
+             */
+            cli: string | null;
+            /**
+             * Yaml
+             * @description The same as a job file.
+             */
+            yaml: string | null;
+        };
+        /**
          * Problem
          * @description Every error has this shape.
          */
@@ -2504,6 +2994,20 @@ export interface components {
             };
             /** Request Id */
             request_id: string;
+        };
+        /** ProblemFieldAnswer */
+        ProblemFieldAnswer: {
+            /** Field */
+            field: string;
+            /** Code */
+            code: string;
+            /** Message */
+            message: string;
+            /**
+             * Nearest
+             * @description The name that was meant, perhaps.
+             */
+            nearest?: string | null;
         };
         /** ProgressAnswer */
         ProgressAnswer: {
@@ -2563,6 +3067,27 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
+        /**
+         * RankAnswer
+         * @description One rank of a distributed attempt.
+         */
+        RankAnswer: {
+            /** Rank */
+            rank: number;
+            /**
+             * State
+             * @description Null where only another server knows it.
+             */
+            state?: ("starting" | "running" | "ended") | null;
+            /** Pid */
+            pid: number | null;
+            /** Exit Code */
+            exit_code: number | null;
+            /** Signal */
+            signal: number | null;
+            /** Ended At */
+            ended_at: string | null;
+        };
         /** ReasonAnswer */
         ReasonAnswer: {
             /** Code */
@@ -2572,6 +3097,56 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /**
+         * ReceiptAnswer
+         * @description Proof of what an end gave back. Fields may be missing where nothing was to be told.
+         */
+        ReceiptAnswer: {
+            /** Requested By */
+            requested_by?: string | null;
+            /** Requested At */
+            requested_at?: number | string | null;
+            /** Stage */
+            stage?: string | null;
+            /**
+             * Signals
+             * @default []
+             */
+            signals: {
+                [key: string]: unknown;
+            }[];
+            /** Processes Ended */
+            processes_ended?: number | null;
+            /** Proof */
+            proof?: unknown;
+            /**
+             * Stuck
+             * @default []
+             */
+            stuck: unknown[];
+            /**
+             * Gpus
+             * @default []
+             */
+            gpus: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Ports
+             * @default []
+             */
+            ports: number[];
+            /** Shm Bytes */
+            shm_bytes?: number | null;
+            /** Temp Removed */
+            temp_removed?: boolean | null;
+            /** Seconds */
+            seconds?: number | null;
+            /** Ended At */
+            ended_at?: number | string | null;
+        } & {
+            [key: string]: unknown;
+        };
         /** RefusedCancel */
         RefusedCancel: {
             /** Job Id */
@@ -2580,6 +3155,20 @@ export interface components {
             code: string;
             /** Message */
             message: string;
+        };
+        /**
+         * RequestAnswer
+         * @description What it would be given, with this server's defaults.
+         */
+        RequestAnswer: {
+            /** Cpu Cores */
+            cpu_cores: number;
+            /** Memory Gb */
+            memory_gb: number;
+            /** Gpu Count */
+            gpu_count: number;
+            /** Gpu Type */
+            gpu_type: string | null;
         };
         /** RuleAnswer */
         RuleAnswer: {
@@ -2743,6 +3332,44 @@ export interface components {
              */
             csrf: string | null;
         };
+        /**
+         * SliceAnswer
+         * @description The part of an attempt on one node of an executor.
+         */
+        SliceAnswer: {
+            /**
+             * Index
+             * @description Its NODE_RANK.
+             */
+            index: number;
+            /** Node */
+            node: string;
+            /**
+             * Name
+             * @description What the executor calls the node.
+             */
+            name: string;
+            /** Address */
+            address: string;
+            /** Gpus */
+            gpus: components["schemas"]["GpuShare"][];
+            /** Ports */
+            ports: number[];
+        };
+        /** StoryLineAnswer */
+        StoryLineAnswer: {
+            /** Attempt */
+            attempt: number;
+            /** Rank */
+            rank: number;
+            /**
+             * Number
+             * @description Counted from 1; 0 is a line of the kernel's log.
+             */
+            number: number;
+            /** Text */
+            text: string;
+        };
         /** SubmitAnswer */
         SubmitAnswer: {
             /**
@@ -2819,6 +3446,18 @@ export interface components {
             est_start_high: string | null;
             /** Blockers */
             blockers: string[];
+        };
+        /** WaitHistoryAnswer */
+        WaitHistoryAnswer: {
+            /**
+             * Waits
+             * @description Of the newest jobs, oldest first.
+             */
+            waits: components["schemas"]["PastWaitAnswer"][];
+            /** Median S */
+            median_s: number | null;
+            /** P90 S */
+            p90_s: number | null;
         };
         /** Warning_ */
         Warning_: {
@@ -3533,6 +4172,10 @@ export interface operations {
                 array_id?: string | null;
                 limit?: number;
                 cursor?: string | null;
+                /** @description With `-` the other way round. */
+                sort?: "submitted" | "-submitted" | "name" | "-name" | "status" | "-status" | "started" | "-started" | "ended" | "-ended" | "progress" | "-progress" | "owner" | "-owner";
+                /** @description With the main metric of each job. */
+                curves?: boolean;
             };
             header?: never;
             path?: never;
@@ -3613,6 +4256,45 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BatchAnswer"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    count_jobs: {
+        parameters: {
+            query?: {
+                type?: string[] | null;
+                owner?: string[] | null;
+                /** @description In name, description or id. */
+                q?: string;
+                /** @description `name=value`; all must fit. */
+                label?: string[] | null;
+                /** @description ISO 8601 or seconds since 1970. */
+                since?: string | null;
+                array_id?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CountsAnswer"];
                 };
             };
             /** @description What went wrong. */
@@ -4172,6 +4854,70 @@ export interface operations {
             };
         };
     };
+    get_story: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's id: `job-...`, or its number. */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChapterAnswer"][];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_config: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's id: `job-...`, or its number. */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConfigAnswer"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     explain_job: {
         parameters: {
             query?: never;
@@ -4224,9 +4970,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["ReceiptAnswer"];
                 };
             };
             /** @description What went wrong. */
@@ -4303,6 +5047,64 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["QueueAnswer"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_capacity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapacityAnswer"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_wait_history: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaitHistoryAnswer"];
                 };
             };
             /** @description What went wrong. */
@@ -4867,6 +5669,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GpuAnswer"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_alert_series: {
+        parameters: {
+            query?: {
+                points?: number;
+            };
+            header?: never;
+            path: {
+                alert_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MetricsAnswer"];
                 };
             };
             /** @description What went wrong. */
@@ -5706,6 +6541,99 @@ export interface operations {
             };
         };
     };
+    preview_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobSubmission"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewAnswer"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    download_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The job's id: `job-...`, or its number. */
+                ref: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_about: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AboutAnswer"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_datasets: {
         parameters: {
             query?: never;
@@ -5846,6 +6774,10 @@ export interface operations {
                 array_id?: string | null;
                 limit?: number;
                 cursor?: string | null;
+                /** @description With `-` the other way round. */
+                sort?: "submitted" | "-submitted" | "name" | "-name" | "status" | "-status" | "started" | "-started" | "ended" | "-ended" | "progress" | "-progress" | "owner" | "-owner";
+                /** @description With the main metric of each job. */
+                curves?: boolean;
             };
             header?: never;
             path?: never;

@@ -113,6 +113,16 @@ export class Wording {
     return template === undefined ? this.unknown(given.code ?? "", given.params ?? {}) : fill(template, params);
   }
 
+  /** What earlier runs of the same job used at most. */
+  suggestion(given: { from_job: string; memory_gb: number | null; gpu_memory_mb: number | null; seconds: number | null }): string {
+    const used = [
+      given.memory_gb === null ? "" : this.message("used_memory", { value: number(given.memory_gb) }),
+      given.gpu_memory_mb === null ? "" : this.message("used_gpu_memory", { value: given.gpu_memory_mb }),
+      given.seconds === null ? "" : this.message("used_time", { value: span(given.seconds) }),
+    ];
+    return this.message("suggestion", { from_job: given.from_job, used: used.filter(Boolean).join(", ") });
+  }
+
   private preflight(code: string, params: Params): string {
     if (code === "preparing") return this.words.findings.checking ?? code;
     return fill(this.words.findings.failed ?? "{what}", { what: this.finding({ code: params.code, params: params.params }) });

@@ -54,7 +54,7 @@ export default {
   checkpoints: { step: "Step", path: "Path", size: "Size", whole: "Whole?", metrics: "Metrics", at: "Saved", none: "No checkpoint was found", noneText: "They are found by pattern (checkpoint-*, *.ckpt, *.pt, *.safetensors) in the checkpoint folder, or told by report.checkpoint(path, step).", resume: "Resume from the newest good one" },
   verdicts: { good: "whole", bad: "damaged", gone: "gone", unknown: "not checked" },
   files: { name: "File", size: "Size", changed: "Changed", none: "Nothing in its output folder", truncated: "There are more; the list is cut.", download: "Download {name}" },
-  config: { command: "Command", submitted: "As submitted", resources: "Resources", env: "Environment", labels: "Labels", rest: "Everything else", copyYaml: "Copy as YAML" },
+  config: { command: "Command", submitted: "As submitted", changed: "What the newest attempt got instead" },
   actor: "by {actor}",
   events: {
     job_submitted: "Submitted",

@@ -54,7 +54,7 @@ export default {
   checkpoints: { step: "步数", path: "路径", size: "大小", whole: "完整?", metrics: "指标", at: "保存时间", none: "没有找到检查点", noneText: "在检查点目录按名称查找 (checkpoint-*、*.ckpt、*.pt、*.safetensors), 或由 report.checkpoint(path, step) 报告。", resume: "从最新的完好检查点继续" },
   verdicts: { good: "完整", bad: "损坏", gone: "已消失", unknown: "未检查" },
   files: { name: "文件", size: "大小", changed: "修改时间", none: "输出目录为空", truncated: "还有更多, 列表已截断。", download: "下载 {name}" },
-  config: { command: "命令", submitted: "提交内容", resources: "资源", env: "环境变量", labels: "标签", rest: "其余", copyYaml: "复制为 YAML" },
+  config: { command: "命令", submitted: "提交内容", changed: "最新一次尝试的改动" },
   actor: "由 {actor}",
   events: {
     job_submitted: "已提交",

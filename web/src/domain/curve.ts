@@ -1,0 +1,120 @@
+// From points to what is drawn: an axis, a smooth line, several lines over one axis, and the facts in numbers.
+import type { Series } from "./series";
+
+export type Axis = "step" | "time" | "relative";
+export const AXES: readonly Axis[] = ["step", "time", "relative"];
+
+/** Of a series without steps the time is all there is. */
+export function axisOf(series: readonly Series[], wanted: Axis): Axis {
+  return wanted === "step" && series.some((one) => one.steps.some((step) => step === null)) ? "relative" : wanted;
+}
+
+export function positions(series: Series, axis: Axis, origin: number): number[] {
+  if (axis === "step") return series.steps as number[];
+  return axis === "time" ? series.times : series.times.map((at) => at - origin);
+}
+
+/** Where a moment is on the axis; null when it is after every point. */
+export function placeOf(series: Series, axis: Axis, origin: number, at: number): number | null {
+  if (axis !== "step") return axis === "time" ? at : at - origin;
+  const index = series.times.findIndex((time) => time >= at);
+  return index < 0 ? null : (series.steps[index] ?? null);
+}
+
+/** The time at a place on the axis, to ask the server for that part. */
+export function timeAt(series: Series, axis: Axis, origin: number, place: number): number {
+  if (axis !== "step") return axis === "time" ? place : place + origin;
+  const index = series.steps.findIndex((step) => (step ?? 0) >= place);
+  return (index < 0 ? series.times.at(-1) : series.times[index]) ?? 0;
+}
+
+/** Exponential mean without the pull of its beginning; what is no number leaves a gap and pulls nothing. */
+export function smooth(values: readonly (number | null | undefined)[], weight: number): (number | null)[] {
+  let last = 0;
+  let pull = 1;
+  return values.map((value) => {
+    if (value === null || value === undefined || !Number.isFinite(value)) return null;
+    last = last * weight + (1 - weight) * value;
+    pull *= weight;
+    return last / (1 - pull);
+  });
+}
+
+/** Null where there is no number to draw. */
+export function drawable(values: readonly number[], logarithmic: boolean): (number | null)[] {
+  return values.map((value) => (Number.isFinite(value) && (!logarithmic || value > 0) ? value : null));
+}
+
+/** Several lines over the places of all; undefined where a line has no point of its own. */
+export function joined(lines: readonly { x: readonly number[]; y: readonly (number | null)[] }[]): [number[], ...(number | null | undefined)[][]] {
+  const only = lines[0];
+  if (lines.length === 1 && only) return [only.x as number[], only.y as (number | null)[]];
+  const x = [...new Set(lines.flatMap((line) => line.x))].sort((one, other) => one - other);
+  const at = new Map(x.map((place, index) => [place, index]));
+  const columns = lines.map((line) => {
+    const column = new Array<number | null | undefined>(x.length).fill(undefined);
+    line.x.forEach((place, index) => (column[at.get(place) as number] = line.y[index]));
+    return column;
+  });
+  return [x, ...columns];
+}
+
+export type Direction = "low" | "high" | null;
+const LOW = /(^|[^a-z])(loss|error|err|perplexity|ppl|wer|cer|mae|mse|rmse|fid|nll|bpb|regret)/i;
+const HIGH = /(^|[^a-z])(acc|accuracy|f1|auc|bleu|rouge|score|reward|map|iou|miou|precision|recall|dice|psnr|ssim|r2|pass)/i;
+
+export function directionOf(name: string): Direction {
+  if (LOW.test(name)) return "low";
+  return HIGH.test(name) ? "high" : null;
+}
+
+export interface Facts {
+  count: number;
+  last: number | null;
+  low: number | null;
+  high: number | null;
+  best: number | null;
+  bestAt: number | null; // place in the series
+  notFinite: number;
+  firstNotFinite: number | null; // place in the series
+}
+
+export function factsOf(name: string, series: Series): Facts {
+  const direction = directionOf(name);
+  const facts: Facts = { count: series.values.length, last: series.values.at(-1) ?? null, low: null, high: null, best: null, bestAt: null, notFinite: 0, firstNotFinite: null };
+  let lowAt = -1;
+  let highAt = -1;
+  series.values.forEach((value, index) => {
+    if (!Number.isFinite(value)) {
+      facts.notFinite += 1;
+      facts.firstNotFinite ??= index;
+    } else {
+      if (lowAt < 0 || value < (series.values[lowAt] as number)) lowAt = index;
+      if (highAt < 0 || value > (series.values[highAt] as number)) highAt = index;
+    }
+  });
+  facts.low = lowAt < 0 ? null : (series.values[lowAt] as number);
+  facts.high = highAt < 0 ? null : (series.values[highAt] as number);
+  const best = direction === "low" ? lowAt : direction === "high" ? highAt : -1;
+  if (best >= 0) [facts.best, facts.bestAt] = [series.values[best] as number, best];
+  return facts;
+}
+
+export function isOfSystem(name: string): boolean {
+  return name.startsWith("system.") || name.startsWith("gpu.");
+}
+
+/** Losses first, then by name with numbers as numbers. */
+export function byName(one: string, other: string): number {
+  const rank = (name: string): number => (/^loss$/i.test(name) ? 0 : /loss/i.test(name) ? 1 : 2);
+  return rank(one) - rank(other) || one.localeCompare(other, "en", { numeric: true });
+}
+
+export function csvOf(lines: readonly { name: string; series: Series }[]): string {
+  const rows = ["metric,step,time,value"];
+  for (const { name, series } of lines) {
+    const quoted = /[",\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name;
+    series.times.forEach((at, index) => rows.push(`${quoted},${series.steps[index] ?? ""},${at},${series.values[index]}`));
+  }
+  return `${rows.join("\n")}\n`;
+}
