@@ -30,6 +30,7 @@ SETTINGS = {
     "RUNYARD_GATE_MEMORY": "100",
     "RUNYARD_GATE_DISK": "100",
     "RUNYARD_RETRY_DELAYS": "0.2,0.2,0.2",
+    "RUNYARD_DOCKER_HOST": "off",  # whatever runs on the machine of who tests
 }
 SMALL = {"cpu_cores": 0.01, "memory_gb": 0.01, "gpu_count": 0, "max_retries": 0}
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))

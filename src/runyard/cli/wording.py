@@ -166,6 +166,8 @@ def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
         shown["gpus"] = ", ".join(_held_gpu(item) for item in params.get("gpus") or ())
     if code == "preparing":
         shown["what"] = _preparing(params)
+    if code == "starting_container":
+        shown["what"] = f": {_preparing(params)}" if params.get("bytes_done") is not None else ""
     if code == "preparation_failed":
         shown["what"] = _preparation_failure(params)
     if code == "service_failed":

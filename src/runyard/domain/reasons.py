@@ -36,6 +36,8 @@ RESERVED = "reserved"  # params: job: a longer-waiting job has first call on wha
 NODE_DRAINED = "node_drained"
 NO_NODE = "no_node"
 PREPARING = "preparing"  # params: stage, done_bytes, total_bytes: not ready to be placed yet
+# params: image; while it is pulled also bytes_done, bytes_total, layers_done, layers_total
+STARTING_CONTAINER = "starting_container"
 STARTING_SERVICES = "starting_services"  # params: services: main starts when all are ready
 QUEUED = "queued"  # accepted, no pass has looked at it yet
 

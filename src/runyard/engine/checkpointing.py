@@ -95,11 +95,13 @@ class Checkpointing:
     def look(self, job: Job, *, settle_s: float, seconds: float = LOOK_S) -> None:
         """Bring what is known of the job's checkpoints up to date. `settle_s` is 0 when nothing
         of it runs: then nobody writes any more."""
-        if job.spec.image is not None or job.attempt_number == 0:
-            return  # its paths mean something inside the container only
+        if job.attempt_number == 0:
+            return
+        data_dir = str(self._parts.settings.data_dir)
         with self._lock:
-            told = self._reported.pop(job.id, {})
+            said = self._reported.pop(job.id, {})
             own = self._looks.setdefault(job.id, threading.Lock())
+        told = {job_dirs.outside(job, path, data_dir): one for path, one in said.items()}
         with own:
             self._look(job, told, settle_s, seconds)
         with self._lock:

@@ -6,7 +6,6 @@ import os
 
 from runyard.domain.job import Job
 
-
 WORKSPACE = "/workspace"  # as containers see the folder of their job
 
 
@@ -20,6 +19,11 @@ def output_dir(job: Job, data_dir: str) -> str:
     if job.spec.image is not None:
         return _outside(job.spec.output_path or own, own)
     return os.path.join(job.spec.working_dir or own, job.spec.output_path or own)
+
+
+def outside(job: Job, path: str, data_dir: str) -> str:
+    """Where on this machine is what the job calls `path`."""
+    return path if job.spec.image is None else _outside(path, own_dir(job, data_dir))
 
 
 def checkpoint_dir(job: Job, data_dir: str) -> str:

@@ -21,7 +21,7 @@ from runyard.domain.scheduling.view import (
     WaitingJobView,
 )
 from runyard.domain.states import AttemptStatus, JobStatus, Stage
-from runyard.engine import avoided, executor_nodes, starts
+from runyard.engine import avoided, container_starts, executor_nodes, starts
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
 from runyard.stores.base import ActiveAttempt, Reader, Transaction, WaitingJob, WaitingShape
@@ -195,7 +195,7 @@ class Placer:
                 job.status,
                 JobStatus.SCHEDULED,
                 Event(events.JOB_SCHEDULED, now, _ACTOR, attempt.attempt_id),
-                reason=_starting(job),
+                reason=container_starts.starting(job),
                 stage=Stage.STARTING,
                 ready=False,
                 not_before=None,
@@ -205,12 +205,6 @@ class Placer:
             )
         )
         return Placed(job, attempt, start)
-
-
-def _starting(job: Job) -> Reason | None:
-    """What its main process waits for, once it is handed over."""
-    names = [service.name for service in job.spec.services]
-    return Reason(reasons.STARTING_SERVICES, {"services": names}) if names else None
 
 
 def _shape(

@@ -49,7 +49,7 @@ class Resuming:
     def may_resume(self, job: Job, attempt: Attempt) -> bool:
         """Whether it is worth a look; quick."""
         spec = job.spec.checkpoint
-        if attempt.number < 2 or job.spec.image is not None:
+        if attempt.number < 2:
             return False
         if spec is not None:
             return spec.resume != "never"

@@ -30,6 +30,8 @@ def merged(end: End, container: Mapping[str, Any], memory_mb: int | None) -> End
     """`end` is that of the runner, which stood for the container."""
     cause, detail = _cause(end, container, memory_mb)
     receipt = {**end.receipt, "container": container.get("id"), "signals": _signals(container)}
+    if not end.receipt.get("stuck"):
+        receipt["proof"] = "container_removed"
     by_us = container.get("killed_at") is not None and container.get("code") == KILLED
     return replace(
         end,

@@ -15,7 +15,6 @@ PLAN = "container.json"
 STARTED = "container-started.json"
 END = "container-end.json"
 GONE = "container-gone.json"  # the engine has nothing of the attempt any more
-PULL = "pull.json"
 MAIN_PID = "main.pid"  # as numbered inside
 
 ATTEMPT_LABEL = "runyard.attempt"

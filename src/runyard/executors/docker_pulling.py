@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from runyard.executors import docker_files
 from runyard.executors.docker_http import Engine, EngineGone, EngineRefused
+from runyard.supervisor import protocol
 
 _LOOK_S = 0.1
 _END_S = 5.0
@@ -51,7 +52,7 @@ def _pull(socket_path: str, image: str, folder: str, check_stop: Callable[[], No
     import subprocess  # only here: it costs a start more than all the rest
 
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "docker_pull.py")
-    progress = f"{folder}/{docker_files.PULL}"
+    progress = f"{folder}/{protocol.PULL}"
     pulling = subprocess.Popen([sys.executable, "-I", program, socket_path, image, progress])
     try:
         while pulling.poll() is None:
@@ -66,5 +67,5 @@ def _pull(socket_path: str, image: str, folder: str, check_stop: Callable[[], No
                 pulling.kill()
                 pulling.wait()
     if pulling.returncode != 0:
-        told = docker_files.read(folder, docker_files.PULL) or {}
+        told = docker_files.read(folder, protocol.PULL) or {}
         raise EngineRefused(502, str(told.get("error") or "the image could not be pulled"))

@@ -12,6 +12,7 @@ JOURNAL = "journal"
 LOG = "out.log"
 TEMPORARY = "tmp"
 STOP = "stop"
+PULL = "pull.json"  # how far the pull of its image is
 HEARTBEAT = "hb"
 
 # Bytes of the journal that are locked: liveness (POSIX lock), appending (OFD lock)

@@ -213,7 +213,11 @@ def read_job(body: Any, where: str = "") -> JobSubmission:
     if asked.image is not None and asked.executor == "local":
         found = refusals.field(where + "executor", "image_needs_container", _IMAGE_AND_LOCAL)
         raise refusals.refusal(errors.InvalidJob, [found])
+    if asked.image is None and asked.executor == "docker":
+        found = refusals.field(where + "image", "container_needs_image", _DOCKER_WITHOUT_IMAGE)
+        raise refusals.refusal(errors.InvalidJob, [found])
     return asked
 
 
+_DOCKER_WITHOUT_IMAGE = "the docker executor runs images: give one"
 _IMAGE_AND_LOCAL = "a job with an image never runs outside it: use auto or docker"
