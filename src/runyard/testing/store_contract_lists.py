@@ -7,7 +7,7 @@ import pytest
 from runyard.domain import errors
 from runyard.domain.job import ArrayPlace, JobType
 from runyard.domain.states import JobStatus
-from runyard.stores.base import JobFilter, Store
+from runyard.stores.base import JOB_ORDERS, JobFilter, Store
 from runyard.testing.store_samples import START, new_job, scheduling, submit
 
 
@@ -98,3 +98,53 @@ class ListContract:
         assert _names(store, JobFilter(text="e_N")) == []
         assert _names(store, JobFilter(text="\\")) == []
         assert _names(store, JobFilter(text=first.ref)) == ["ResNet50"]
+
+    def test_in_another_order(self, store: Store) -> None:
+        names = ("b", "C", "a")
+        submit(store, *(new_job(name=name, owner="anna") for name in names))
+        with store.read() as reader:
+            for order, expected in (
+                ("-submitted", ["a", "C", "b"]),
+                ("submitted", ["b", "C", "a"]),
+                ("name", ["a", "b", "C"]),
+                ("-name", ["C", "b", "a"]),
+                ("started", ["a", "C", "b"]),  # none was: the newest first
+            ):
+                page = reader.jobs(JobFilter(), order=order)
+                assert [job.spec.name for job in page.jobs] == expected, order
+
+    def test_pages_of_another_order(self, store: Store) -> None:
+        submit(store, *(new_job(name=f"job {n}") for n in range(5)))
+        seen: list[str] = []
+        cursor = None
+        with store.read() as reader:
+            for size in (2, 2, 1):
+                page = reader.jobs(JobFilter(), limit=2, cursor=cursor, order="name")
+                assert (len(page.jobs), page.total) == (size, 5)
+                seen += [job.spec.name for job in page.jobs]
+                cursor = page.next_cursor
+        assert cursor is None
+        assert seen == [f"job {n}" for n in range(5)]
+
+    def test_every_order_is_known(self, store: Store) -> None:
+        submit(store, new_job(), new_job())
+        with store.read() as reader:
+            for name in JOB_ORDERS:
+                for order in (name, f"-{name}"):
+                    assert len(reader.jobs(JobFilter(text="job"), order=order).jobs) <= 2
+
+    def test_counts_by_status_of_some(self, store: Store) -> None:
+        jobs = submit(
+            store, new_job(owner="anna"), new_job(owner="anna"), new_job(owner="bert", name="x")
+        )
+        store.write(lambda tx: tx.apply(scheduling(jobs[0])))
+        with store.read() as reader:
+            both = {JobStatus.SCHEDULED: 1, JobStatus.PENDING: 1}
+            assert reader.count_jobs(JobFilter(owners=("anna",))) == both
+            # Chips show all statuses, whichever of them is chosen.
+            chosen = JobFilter(owners=("anna",), statuses=(JobStatus.FAILED,))
+            assert reader.count_jobs(chosen) == both
+            assert reader.count_jobs(JobFilter(text="x", owners=("bert",))) == {
+                JobStatus.PENDING: 1
+            }
+            assert reader.count_jobs(JobFilter(owners=("nobody",))) == {}
