@@ -31,6 +31,7 @@ class LogTopic:
         self.watched: str | None = of_job(job_id)
         self._feed = feed
         self._ref = asked.ref
+        self.rank = asked.rank
         self._job_id = job_id
         self._key = key  # to ask another server with, where the log is there
         self._number = asked.attempt
@@ -72,7 +73,7 @@ class LogTopic:
         number = min(self._number or job.attempt_number, job.attempt_number)
         yard = self._feed.yard
         url = await run_in_threadpool(yard.node_url_of, self._ref, number)
-        path, self._over = await run_in_threadpool(yard.log_path, self._ref, number)
+        path, self._over = await run_in_threadpool(yard.log_path, self._ref, number, self.rank)
         self._number = number
         self._source = _LocalLog(path) if url is None else _OtherLog(url, self, self._key)
 
@@ -202,7 +203,7 @@ class _OtherLog:
         topic = self._topic
         try:
             return await log_proxy.fetch_raw(
-                self._url, topic.ref, topic.number, offset, length, self._key
+                self._url, topic.ref, topic.number, offset, length, self._key, topic.rank
             )
         except errors.Unavailable:  # it may come back
             return b"", self._size

@@ -22,6 +22,7 @@ KINDS = ("jobs", "job", "metrics", "log", "system", "alerts")
 _OF_ONE_JOB = frozenset({"job", "metrics", "log"})
 _ALERTS = frozenset({events.ALERT_OPENED, events.ALERT_ACKNOWLEDGED, events.ALERT_CLOSED})
 _POSITION = re.compile(r"(?P<step>\d{1,18})?(?:@(?P<at>\d{1,12}(?:\.\d{1,9})?))?")
+_RANK = re.compile(r"\d{1,6}")
 _OFFSET = re.compile(r"(?:(?P<attempt>\d{1,9}):)?(?P<offset>\d{1,18})")
 
 
@@ -35,11 +36,13 @@ class Asked:
     attempt: int | None = None  # of a log; None: the newest
     step: int | None = None  # of metrics: go on with this step
     at: float | None = None  # of metrics: go on with this time
+    rank: int = 0  # of a log
 
     @property
     def name(self) -> str:
         """As it stands in messages: without the place to begin at."""
-        return f"{self.kind}:{self.ref}" if self.ref else self.kind
+        of_rank = f"/{self.rank}" if self.rank else ""
+        return f"{self.kind}:{self.ref}{of_rank}" if self.ref else self.kind
 
 
 def read_topic(text: str) -> Asked:
@@ -50,16 +53,21 @@ def read_topic(text: str) -> Asked:
     if not rest:
         return Asked(kind)
     ref, colon, place = rest.partition(":")
+    ref, slash, rank = ref.partition("/")
     if not is_job_ref(ref) or (colon and kind == "job"):
         raise _refused(text)
+    if slash and (kind != "log" or not _RANK.fullmatch(rank)):
+        raise _refused(text)
+    of_rank = int(rank) if slash else 0
     if kind == "job" or not place:
-        return Asked(kind, ref)
+        return Asked(kind, ref, rank=of_rank)
     found = (_OFFSET if kind == "log" else _POSITION).fullmatch(place)
     if found is None:
         raise _refused(text)
     if kind == "log":
         number = found["attempt"]
-        return Asked(kind, ref, int(found["offset"]), int(number) if number else None)
+        attempt = int(number) if number else None
+        return Asked(kind, ref, int(found["offset"]), attempt, rank=of_rank)
     step, at = found["step"], found["at"]
     return Asked(
         kind, ref, step=int(step) if step else None, at=float(at) if at is not None else None

@@ -46,10 +46,10 @@ async def forward(request: Request, url: str) -> StreamingResponse:
 
 
 async def fetch_raw(
-    url: str, ref: str, attempt: int | None, offset: int, length: int, key: str
+    url: str, ref: str, attempt: int | None, offset: int, length: int, key: str, rank: int = 0
 ) -> tuple[bytes, int]:
     """Bytes of a log that another server has, and how many it has in all."""
-    query = f"raw=true&offset={offset}&length={length}&attempt={attempt or 1}"
+    query = f"raw=true&offset={offset}&length={length}&attempt={attempt or 1}&rank={rank}"
     target = f"{BASE}/jobs/{ref}/logs?{query}"
     parts = urlsplit(url)
     try:

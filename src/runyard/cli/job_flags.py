@@ -17,6 +17,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--file", metavar="FILE", help="job file, YAML or JSON (- is stdin)")
     _add_job(parser.add_argument_group("the job"))
     _add_needs(parser.add_argument_group("what it needs"))
+    _add_ranks(parser.add_argument_group("a distributed job"))
     _add_rules(parser.add_argument_group("when and how"))
     parser.add_argument(
         "command_words",
@@ -60,6 +61,21 @@ def _add_needs(group: Any) -> None:
         action="append",
         default=[],
         help="a helper started before the job, on RUNYARD_PORT or {port}; ended with it",
+    )
+
+
+def _add_ranks(group: Any) -> None:
+    group.add_argument("--nodes", metavar="N", type=int, help="machines; needs are those of one")
+    group.add_argument("--procs-per-node", metavar="N", type=int, help="ranks on each of them")
+    group.add_argument(
+        "--launcher",
+        choices=("env", "torchrun"),
+        help="env: every rank runs the command (default); torchrun: it starts the ranks",
+    )
+    group.add_argument(
+        "--placement",
+        choices=("pack", "spread"),
+        help="pack: on as few machines as hold it (default); spread: each node another machine",
     )
 
 
@@ -107,7 +123,7 @@ def jobs(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _merged(job: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     merged = {**job, **given}
-    for name in ("env_vars", "labels", "params"):
+    for name in ("env_vars", "labels", "params", "distributed"):
         if isinstance(job.get(name), dict) and name in given:
             merged[name] = {**job[name], **given[name]}
     for name in ("services", "prefetch"):
@@ -160,6 +176,7 @@ def _from_flags(args: argparse.Namespace) -> dict[str, Any]:
         "preflight": args.preflight,
         "ports": _ports(args),
         "services": _services(args.service) or None,
+        "distributed": _distributed(args) or None,
         "env_vars": _environment(args) or None,
         "labels": _pairs(args.label, "--label") or None,
         "params": {name: _value(text) for name, text in _pairs(args.param, "--param").items()}
@@ -188,6 +205,16 @@ def _ports(args: argparse.Namespace) -> int | list[str] | None:
     if args.ports and args.ports.isdigit():
         return int(args.ports)
     return args.port or ([word for word in args.ports.split(",") if word] if args.ports else None)
+
+
+def _distributed(args: argparse.Namespace) -> dict[str, Any]:
+    asked = {
+        "nodes": args.nodes,
+        "procs_per_node": args.procs_per_node,
+        "launcher": args.launcher,
+        "placement": args.placement,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _services(words: list[str]) -> list[dict[str, str]]:

@@ -70,15 +70,19 @@ def under_way(living: Preparation) -> Reason:
 
 
 def is_checked(spec: JobSpec, *, by_default: bool, gpus_fit: bool) -> bool:
-    """Whether a job that is submitted now gets a preflight. Jobs without a GPU and without
-    downloads start at once unless asked otherwise; one that can never have its GPUs here is not
+    """Whether a job that is submitted now gets a preflight. Jobs without a GPU, downloads or
+    torchrun start at once unless asked otherwise; one that can never have its GPUs here is not
     kept from saying so."""
     if spec.image is not None or spec.executor not in ("auto", "local"):
         return False  # nothing of this machine tells what is inside
     if spec.preflight is not None:
         return spec.preflight
+    torchrun = spec.distributed is not None and spec.distributed.launcher == "torchrun"
+    has_gpus = bool(spec.request.gpu_milli)
     return by_default and (
-        bool(spec.request.gpu_milli and gpus_fit) or bool(spec.prefetch or spec.dataset_ids)
+        (has_gpus and gpus_fit)
+        or bool(spec.prefetch or spec.dataset_ids)
+        or (torchrun and not has_gpus)
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from runyard.domain import command, job_environment, job_services
-from runyard.domain.job import Job
+from runyard.domain import command, distributed, job_environment, job_services
+from runyard.domain.job import Job, JobSpec
 from runyard.domain.preparation import GRACE_S, Preparation
 from runyard.engine.launching import base_environment, places_of
 from runyard.executors.base import Launch
@@ -61,7 +61,7 @@ class PreflightPlan:
         spec = job.spec
         places = places_of(self._settings, job)
         return plan.Plan(
-            argv=command.render(spec.command, spec.params, places),
+            argv=_argv(spec, command.render(spec.command, spec.params, places)),
             env=self._environment(job, begun, places),
             cwd=spec.working_dir or places.output_dir,
             output_dir=places.output_dir,
@@ -99,3 +99,11 @@ class PreflightPlan:
 
     def _file(self, preparation_id: str, kind: str) -> Path:
         return self._folder / f"{preparation_id}.{kind}.json"
+
+
+def _argv(spec: JobSpec, argv: tuple[str, ...]) -> tuple[str, ...]:
+    """As it will be run: with torchrun, whose module must be there too."""
+    shape, here = spec.distributed, distributed.LOCAL_ADDRESS
+    if shape is None or shape.launcher != "torchrun":
+        return argv
+    return distributed.torchrun_argv(argv, shape, distributed.Meeting("", here, 0), 0, here)

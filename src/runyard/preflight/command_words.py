@@ -119,6 +119,8 @@ def _given(option: str, rest: Sequence[str], cwd: str) -> tuple[Target, ...]:
 
 def _launched(words: Sequence[str], cwd: str) -> list[Target]:
     """The script that a launcher of several processes starts: the first word that is one."""
+    if "--no-python" in words:
+        return []
     script = next((word for word in words if word.endswith(".py") and word[0] != "-"), None)
     return [] if script is None else [Target("script", os.path.join(cwd, script))]
 

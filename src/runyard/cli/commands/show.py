@@ -91,6 +91,7 @@ def _pairs(job: dict[str, Any]) -> list[tuple[str, str]]:
         ("params", _joined(job.get("params"))),
         ("environment", _joined(job.get("env_vars"))),
         ("services", "\n".join(map(_service, (job.get("attempt") or {}).get("services") or ()))),
+        ("ranks", ranks_text(job)),
         ("depends on", ", ".join(_dependency(item) for item in job.get("depends_on") or ())),
         ("retries", f"{job.get('retry_count') or 0} (at most {job.get('max_retries')})"),
         ("time limit", formatting.span(job["timeout_s"]) if job.get("timeout_s") else ""),
@@ -104,6 +105,40 @@ def _pairs(job: dict[str, Any]) -> list[tuple[str, str]]:
 def command_text(command: Any) -> str:
     text = shlex.join(map(str, command)) if isinstance(command, list) else str(command or "")
     return "\n".join(formatting.clean(line) for line in text.split("\n"))
+
+
+def ranks_text(job: dict[str, Any]) -> str:
+    """How many ranks there are, then how each is, those alike together."""
+    shape = job.get("distributed")
+    if not shape:
+        return ""
+    nodes, each = int(shape["nodes"]), int(shape["procs_per_node"])
+    lines = [f"{nodes * each} ({nodes} x {each}, {shape['launcher']})"]
+    alike: dict[str, list[int]] = {}
+    for one in (job.get("attempt") or {}).get("ranks") or ():
+        alike.setdefault(_rank_state(one), []).append(int(one["rank"]))
+    lines += [f"{_ranges(ranks)}: {state}" for state, ranks in alike.items()]
+    return "\n".join(lines)
+
+
+def _rank_state(one: dict[str, Any]) -> str:
+    if one.get("state") != "ended":
+        return str(one.get("state") or "?")
+    if one.get("signal") is None and one.get("exit_code") is None:
+        return "ended"
+    exited = one.get("signal") is None
+    return f"exit {one['exit_code']}" if exited else formatting.signal_name(one["signal"])
+
+
+def _ranges(numbers: list[int]) -> str:
+    """0-3, 6"""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)
 
 
 def how_ended(attempt: dict[str, Any]) -> str:
