@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from runyard.engine.actor import Actor
@@ -41,6 +42,7 @@ class EngineYard:
         executor: Executor | None = None,
         machine: ScriptedMachine | None = None,
         node_id: str = "node-1",
+        others: Sequence[Executor] = (),
         wrap=lambda store: store,
         **settings,
     ) -> None:
@@ -58,13 +60,20 @@ class EngineYard:
         self.executor = executor or ScriptedExecutor(folder / "attempts")
         self.machine = machine or ScriptedMachine()
         self.node_id = node_id
+        self._others = others
         self._wrap = wrap
         self._compose()
 
     def _compose(self) -> None:
         self.store: Store = self._wrap(open_store(self.settings.store_url))
         self.parts, self.yard = compose(
-            self.settings, self.store, self.executor, self.machine, self.node_id, self.clock
+            self.settings,
+            self.store,
+            self.executor,
+            self.machine,
+            self.node_id,
+            self.clock,
+            self._others,
         )
 
     # life

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from runyard.engine.hub import Hub
 from runyard.engine.machine import Machine
@@ -23,6 +23,7 @@ def compose(
     machine: ScriptedMachine,
     node_id: str = "node-1",
     clock: Callable[[], float] = time.time,
+    others: Sequence[Executor] = (),
 ) -> tuple[Parts, Yard]:
     """A yard that is not opened yet, and what it is made of."""
 
@@ -33,7 +34,7 @@ def compose(
     parts = Parts(
         settings=settings,
         store=store,
-        executors={executor.name: executor},
+        executors={one.name: one for one in (executor, *others)},
         machine=Machine(
             settings,
             machine,
