@@ -20,6 +20,7 @@ from runyard.engine.watchers import Watchers
 _LOOKS_FOR_S = 15.0
 _REMEMBERED = 10_000
 MOST_NAMES = 2000  # series of one job kept in memory; more of them are a mistake of the program
+MOST_PIDS = 10_000  # of one attempt
 
 HearSamples = Callable[[int, int, Sequence[Sample]], None]
 HearNodeSamples = Callable[[str, Sequence[Sample]], None]
@@ -55,13 +56,14 @@ UNKNOWN = Health("unknown")
 class _Subject:
     """A job or a machine: its series, and what was concluded about it."""
 
-    __slots__ = ("attempt", "health", "progress", "windows")
+    __slots__ = ("attempt", "health", "pids", "progress", "windows")
 
     def __init__(self) -> None:
         self.attempt = 0
         self.windows: dict[str, Window] = {}
         self.progress: Progress | None = None
         self.health = UNKNOWN
+        self.pids: set[int] = set()
 
     def take(self, samples: Iterable[Sample], size: int) -> None:
         for sample in samples:
@@ -118,6 +120,21 @@ class Board:
             subject = self._begin(job_id, attempt)
             if attempt == subject.attempt:
                 subject.take(samples, self._size)
+
+    def note_pids(self, job_id: int, attempt: int, pids: Sequence[int]) -> None:
+        """Processes that were seen to be the attempt's, also those that have ended since."""
+        with self._lock:
+            subject = self._jobs.get(job_id)
+            if subject is not None and subject.attempt == attempt:
+                if len(subject.pids) > MOST_PIDS:
+                    subject.pids = set()
+                subject.pids |= set(pids)
+
+    def pids(self, job_id: int, attempt: int) -> frozenset[int]:
+        with self._lock:
+            subject = self._jobs.get(job_id)
+            mine = subject is not None and subject.attempt == attempt
+            return frozenset(subject.pids) if subject is not None and mine else frozenset()
 
     def begin(self, job_id: int, attempt: int) -> None:
         """A new attempt runs: what was known of the one before it is past."""
@@ -262,6 +279,7 @@ class Board:
             subject.attempt = attempt
             subject.windows = {}
             subject.progress = None
+            subject.pids = set()
         return subject
 
 

@@ -88,6 +88,7 @@ class Collecting:
                 *attempt_use.gpu_samples(attempt.gpus, by_uuid, memory, usage.pids, at),
             ]
             self._parts.board.record(attempt.job_id, attempt.number, samples)
+            self._parts.board.note_pids(attempt.job_id, attempt.number, usage.pids)
 
     def _node(self, gpus: Sequence[GpuReading], at: float) -> Iterator[Sample]:
         if self._parts.node_meter is not None:

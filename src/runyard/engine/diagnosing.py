@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -13,8 +12,6 @@ from runyard.domain import ending, job_environment, reasons
 from runyard.domain.failures.diagnosis import Diagnosis
 from runyard.domain.failures.evidence import (
     Evidence,
-    GpuFact,
-    HostFacts,
     LastMetrics,
     RankLog,
 )
@@ -24,10 +21,10 @@ from runyard.domain.progress import hints, reported
 from runyard.domain.progress.point import Point
 from runyard.domain.progress.reading import Reader as LogReader
 from runyard.domain.states import JobStatus
-from runyard.engine import job_dirs, rank_logs, story
+from runyard.engine import host_facts, rank_logs, story
 from runyard.engine.parts import Parts
 from runyard.executors import log_ends
-from runyard.executors.base import End
+from runyard.executors.base import End, Executor
 from runyard.executors.log_ends import LogEnds
 from runyard.executors.log_tail import lines_between
 
@@ -105,8 +102,17 @@ class Diagnoser:
             logs=logs or (rank_logs.of_rank(0, ends, end.ended_at),),
             world_size=1 if shape is None else shape.world_size,
             metrics=self._metrics(job, attempt, ends),
-            host=self._host(job, attempt, end),
+            host=host_facts.of_end(self._parts, job, attempt, end),
+            own_pids=self._pids(executor, attempt),
         )
+
+    def _pids(self, executor: Executor | None, attempt: Attempt) -> frozenset[int]:
+        """Those that were seen while it ran, by whoever looked."""
+        seen = self._parts.board.pids(attempt.job_id, attempt.number)
+        if executor is None or attempt.node_id != self._parts.node_id:
+            return seen
+        ranks = (one.get("pid") for one in executor.ranks(attempt.attempt_id))
+        return seen | {pid for pid in ranks if pid}
 
     def _metrics(self, job: Job, attempt: Attempt, ends: LogEnds) -> LastMetrics:
         """What the board knows, and what was written since it was last told."""
@@ -155,40 +161,6 @@ class Diagnoser:
                 points += reader.feed(part, at)
         return points + reader.finish()
 
-    def _host(self, job: Job, attempt: Attempt, end: End) -> HostFacts:
-        folder = job_dirs.output_dir(job, str(self._parts.settings.data_dir))
-        free = _free_bytes(folder)
-        return HostFacts(
-            disk_free_bytes=free,
-            disk_path=None if free is None else folder,
-            memory_limit_mb=end.detail.get("limit_mb"),
-            memory_peak_mb=end.detail.get("memory_peak_mb"),
-            gpus=self._gpus(attempt),
-        )
-
-    def _gpus(self, attempt: Attempt) -> tuple[GpuFact, ...]:
-        machine = self._parts.machine
-        if attempt.machine_id != machine.machine_id:
-            return ()
-        known = {gpu.uuid: gpu for gpu in machine.capacity.gpus}
-        facts = []
-        for grant in attempt.gpus:
-            gpu = known.get(grant.uuid)
-            held = {holder.pid for holder in gpu.holders} if gpu is not None else set()
-            strangers = sum(
-                one.memory_mb for one in machine.processes(grant.uuid) if one.pid in held
-            )
-            facts.append(
-                GpuFact(
-                    grant.index,
-                    grant.uuid,
-                    None if gpu is None else gpu.memory_mb,
-                    machine.used_mb(grant.uuid),
-                    strangers,
-                )
-            )
-        return tuple(facts)
-
 
 def may_have_failed(end: End) -> bool:
     """Neither a success nor an end that somebody asked for."""
@@ -231,14 +203,3 @@ def _size(path: str) -> int:
         return os.stat(path).st_size
     except OSError:
         return 0
-
-
-def _free_bytes(folder: str) -> int | None:
-    while folder and not os.path.isdir(folder):
-        folder, before = os.path.dirname(folder), folder
-        if folder == before:
-            return None
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError:
-        return None

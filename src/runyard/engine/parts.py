@@ -10,7 +10,7 @@ from runyard.engine.hub import Hub
 from runyard.engine.machine import Machine
 from runyard.engine.tallies import Tallies
 from runyard.executors.base import Executor
-from runyard.probes.base import CheckpointCheck, EventFiles
+from runyard.probes.base import CheckpointCheck, EventFiles, KernelNews
 from runyard.probes.readings import GpuMeter, NodeMeter
 from runyard.settings import Settings
 from runyard.stores.base import Store
@@ -31,4 +31,5 @@ class Parts:
     checkpoint_check: CheckpointCheck | None = None
     node_meter: NodeMeter | None = None
     gpu_meter: GpuMeter | None = None
+    kernel_log: KernelNews | None = None
     tallies: Tallies = field(default_factory=Tallies)

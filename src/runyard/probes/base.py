@@ -52,6 +52,19 @@ class GpuProbe(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class KernelLine:
+    at: float
+    text: str
+    gpu_uuid: str = ""  # of the GPU it speaks of, where that is known
+
+
+class KernelNews(Protocol):
+    """What the kernel said about memory and GPUs. Cheap, and quietly empty where it is secret."""
+
+    def since(self, at: float) -> Sequence[KernelLine]: ...
+
+
+@dataclass(frozen=True, slots=True)
 class EventReading:
     samples: list[Sample]  # with the names as they were written
     offset: int  # where to go on

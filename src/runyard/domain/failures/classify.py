@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runyard.domain.failures import end_facts, facts, fingerprint, roots, scan, xid
+from runyard.domain.failures import end_facts, facts, fingerprint, kernel, roots, scan, xid
 from runyard.domain.failures.categories import Category, failure_type
 from runyard.domain.failures.diagnosis import NO_LINE, Diagnosis, ProofLine
 from runyard.domain.failures.end_facts import Proven
-from runyard.domain.failures.evidence import Evidence, LogLine, RankLog
+from runyard.domain.failures.evidence import Evidence
 from runyard.domain.failures.scan import Observation
 from runyard.domain.failures.signature import Kind
 from runyard.domain.failures.signatures import gpu_memory
@@ -18,7 +18,6 @@ from runyard.domain.reasons import Reason
 
 MOST_PROOF = 10
 MOST_CASCADE = 20
-KERNEL = -1  # the rank under which the kernel's log is read
 LONGEST_SHOWN = 1000
 FOREIGN_BYTES = 512 << 20  # less than this of somebody else's makes no difference
 
@@ -36,7 +35,7 @@ def classify(evidence: Evidence) -> Diagnosis | None:
     """None when nothing went wrong: it ended with exit code 0 and a finite loss."""
     logs = [(log, scan.texts(log)) for log in evidence.logs]
     seen = [one for log, lines in logs for one in scan.observe(lines, log.rank)]
-    seen += _of_kernel(evidence)
+    seen += kernel.observed(evidence, seen)
     root = roots.choose(seen, logs)
     proven = end_facts.before_logs(evidence)
     if proven is None and evidence.exit_code == 0 and evidence.stop_cause is None:
@@ -146,14 +145,6 @@ def _not_a_number(evidence: Evidence, root: Observation | None) -> bool:
     return said or evidence.metrics.loss_finite is False
 
 
-def _of_kernel(evidence: Evidence) -> list[Observation]:
-    lines = tuple(LogLine(0, text) for text in evidence.host.kernel_lines[-200:])
-    log = RankLog(KERNEL, (), tuple(LogLine(at, line.text) for at, line in enumerate(lines)))
-    wanted = (Category.HOST_OOM, Category.GPU_HW, Category.CUDA_FAULT)
-    found = scan.observe(scan.texts(log), KERNEL)
-    return [one for one in found if one.category in wanted]
-
-
 def _hardware(evidence: Evidence, category: Category) -> Proven | None:
     """A GPU that reported broken hardware while the attempt ran."""
     if category not in _MAYBE_HARDWARE:
@@ -220,5 +211,5 @@ def _fingerprint(category: Category, root: Observation | None, proven: Proven) -
 
 
 def _line(one: Observation, kind: str) -> ProofLine:
-    number = 0 if one.log_rank == KERNEL else one.text.number
+    number = 0 if one.log_rank == kernel.RANK else one.text.number
     return ProofLine(one.rank, number, one.text.raw[:LONGEST_SHOWN], kind)
