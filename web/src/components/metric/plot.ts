@@ -48,7 +48,8 @@ function short(value: number): string {
 }
 
 function faint(colour: string, part: number): string {
-  return `color-mix(in srgb, ${colour} ${part}%, transparent)`;
+  const found = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(colour);
+  return found ? `rgb(${found.slice(1).map((byte) => parseInt(byte, 16)).join(" ")} / ${part}%)` : colour;
 }
 
 /** Two columns a line when it is smoothed (as it was, smooth), else one. */
