@@ -22,6 +22,7 @@ PORTS = ("stores", "executors", "probes")
 SHARED = {
     "runyard.stores.base",
     "runyard.stores.base_alerts",
+    "runyard.stores.base_logins",
     "runyard.stores.base_machines",
     "runyard.stores.base_metrics",
     "runyard.stores.base_notifications",

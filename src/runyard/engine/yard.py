@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from runyard import __version__
-from runyard.domain import distributed, errors, events, preparation, states
+from runyard.domain import errors, events, preparation
 from runyard.domain.checkpoints.record import CheckpointRecord
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Job, Priority, Submission
 from runyard.domain.peaks import Suggestion
-from runyard.domain.states import AttemptStatus
 from runyard.engine import (
     evidence,
     explaining,
@@ -28,13 +27,14 @@ from runyard.engine import (
 )
 from runyard.engine.actor import Actor
 from runyard.engine.alerting import AlertDesk
-from runyard.engine.commands import Commands, find, unit_of
+from runyard.engine.commands import Commands, find
 from runyard.engine.dataset_desk import DatasetDesk
 from runyard.engine.drill_divergence import Divergence
 from runyard.engine.drilling import Drills
 from runyard.engine.evidence import EvidenceFile
 from runyard.engine.keys import Keys
 from runyard.engine.live_reads import LiveReads
+from runyard.engine.log_places import LogPlaces
 from runyard.engine.logins import SESSION_PREFIX, Logins
 from runyard.engine.machines import GpuView, Machines
 from runyard.engine.notifying import NotificationDesk
@@ -67,6 +67,7 @@ class Yard:
         self._commands = Commands(parts)
         self._views = Views(parts)
         self.live = LiveReads(parts, self._views)
+        self._log_places = LogPlaces(parts)
         self._machines = Machines(parts)
         self.runtime = Runtime(parts, self._commands, self._machines, tag_of)
         self._submitter = Submitter(
@@ -254,46 +255,11 @@ class Yard:
     ) -> tuple[str, bool]:
         """The log file of an attempt (the newest by default) or of a service of it, and whether it
         can still grow."""
-        with self._parts.store.read() as reader:
-            job = find(reader, ref)
-            number = job.attempt_number if attempt is None else attempt
-            found = reader.attempt(job.attempt_id(number))
-        if service and all(service != one.name for one in job.spec.services):
-            raise errors.NotFound(f"Job {job.ref} has no service {service}.", service=service)
-        if found is None:
-            if attempt is None:
-                return self._log_before_attempts(job), job.status in states.ENDED
-            raise errors.NotFound(f"Job {job.ref} has no attempt {attempt}.", attempt=attempt)
-        ranks = 1 if job.spec.distributed is None else job.spec.distributed.world_size
-        if rank >= ranks:
-            raise errors.NotFound(f"Attempt {found.attempt_id} has no rank {rank}.", rank=rank)
-        executor = self._parts.executors[found.executor]
-        path = executor.log_path(
-            found.attempt_id, service, distributed.log_rank(job.spec.distributed, rank)
-        )
-        return path, found.status is AttemptStatus.ENDED
-
-    def _log_before_attempts(self, job: Job) -> str:
-        """Of a job that ended without an attempt: what its preparation said."""
-        if job.status not in states.ENDED or not preparation.needed(job.spec):
-            return ""
-        with self._parts.store.read() as reader:
-            units = [unit_of(one) for one in reader.preparations(job.id)]
-        return self._parts.executors[units[-1].executor].log_path(units[-1].name) if units else ""
+        return self._log_places.path(ref, attempt, rank, service)
 
     def node_url_of(self, ref: str, attempt: int | None = None) -> str | None:
         """The URL of the server that owns the attempt; None when it is this one."""
-        if not self._parts.store.shared:
-            return None
-        with self._parts.store.read() as reader:
-            job = find(reader, ref)
-            number = job.attempt_number if attempt is None else attempt
-            found = reader.attempt(job.attempt_id(number))
-            if found is None or found.node_id == self._parts.node_id:
-                return None
-            return next(
-                (n.url for n in reader.nodes() if n.node_id == found.node_id and n.url), None
-            )
+        return self._log_places.url(ref, attempt)
 
     def evidence(self, ref: str, number: int) -> list[EvidenceFile]:
         """What was saved with an attempt when something was wrong with it."""

@@ -14,7 +14,7 @@ JOB = {
     "started_at": "2026-11-15T10:00:00.000000Z",
     "ended_at": "2026-11-15T12:03:04.000000Z",
     "exit_code": 3,
-    "url": "http://127.0.0.1:8765/api/v1/training/jobs/job-7k2m9q4x",
+    "url": "http://127.0.0.1:8765/jobs/job-7k2m9q4x",
 }
 ALERT = {
     "id": 4,
