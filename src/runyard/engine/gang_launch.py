@@ -54,6 +54,17 @@ def slices(facts: Facts, argv: tuple[str, ...], attempt: Attempt) -> tuple[Slice
     )
 
 
+def in_one_process(
+    argv: tuple[str, ...], env: Mapping[str, str], parts: Sequence[SliceLaunch]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """What a container runs, whose one process is the launcher or the only rank of the node."""
+    if not parts:
+        return argv, dict(env)
+    first = parts[0]
+    of_rank = first.ranks[0].env if first.ranks else {}
+    return first.argv, {**env, **first.env, **of_rank}
+
+
 def _parts(attempt: Attempt) -> Sequence[Slice]:
     """Of an attempt on this machine one, which reaches itself by the loopback."""
     if attempt.slices:

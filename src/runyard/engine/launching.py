@@ -114,6 +114,11 @@ class Launcher:
         )
         facts = gang_launch.own_facts(facts, attempt)
         argv = command.render(spec.command, attempt.params, places)
+        environment = job_environment.build(facts)
+        slices = gang_launch.slices(facts, argv, attempt)
+        if spec.image is not None:
+            argv, environment = gang_launch.in_one_process(argv, environment, slices)
+            slices = ()
         # Only what a person wrote: the fair share that others get is a guess.
         enforced = spec.memory_asked and settings.enforce_memory != "off"
         limit = attempt.request.memory_mb or None if enforced else None
@@ -122,7 +127,7 @@ class Launcher:
             job_ref=job.ref,
             tag=attempt.tag,
             argv=argv,
-            env=job_environment.build(facts),
+            env=environment,
             cwd=container_launch.working_dir(spec, output_dir),
             make_dirs=container_launch.folders(job, settings),
             grace_s=spec.grace_s,
@@ -143,7 +148,7 @@ class Launcher:
             services=_services(facts, places),
             cpu_milli=attempt.request.cpu_milli,
             gpu_milli=attempt.request.gpu_milli,
-            slices=gang_launch.slices(facts, argv, attempt),
+            slices=slices,
             gang_grace_s=_asked(spec, "gang_grace_s", settings.gang_grace_s),
             finish_skew_s=_asked(spec, "finish_skew_s", settings.finish_skew_s),
             image=spec.image,
