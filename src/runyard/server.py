@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import hashlib
 import os
 import secrets
 import signal
@@ -35,6 +36,7 @@ from runyard.executors.base import Executor
 from runyard.executors.docker import DockerExecutor
 from runyard.executors.docker_plan import DockerOptions
 from runyard.executors.local import LocalExecutor
+from runyard.executors.ray import RayExecutor, RayOptions
 from runyard.notify.apprise_services import AppriseSender
 from runyard.notify.base import Sender
 from runyard.notify.delivering import Deliverer
@@ -43,6 +45,7 @@ from runyard.notify.webhook import WebhookSender
 from runyard.probes.checkpoint_program import CheckpointProgram
 from runyard.probes.gpu import NvmlProbe
 from runyard.probes.gpu_locks import GpuLocks
+from runyard.probes.kernel_log import KernelLog
 from runyard.probes.machine import PsutilProbe
 from runyard.probes.node_meter import PsutilMeter
 from runyard.probes.tensorboard import TensorBoardFiles
@@ -152,6 +155,7 @@ def compose(settings: Settings, store: Store, *, node_id: str | None = None) -> 
         checkpoint_check=CheckpointProgram(),
         node_meter=PsutilMeter(settings.data_dir),
         gpu_meter=gpus,
+        kernel_log=KernelLog(),
         tallies=tallies,
     )
     return Yard(parts, process_table.tag)
@@ -169,7 +173,7 @@ def _deliverer(settings: Settings, store: Store) -> Deliverer:
 
 def _executors(settings: Settings, server_id: str) -> dict[str, Executor]:
     for name in settings.executors:
-        if name not in ("local", "docker"):
+        if name not in ("local", "docker", "ray"):
             raise errors.BadSettings(name="executors", why=f"there is no executor '{name}' here")
     # Preparations and runners of containers are processes of this machine: it is always there.
     local = LocalExecutor(settings.data_dir, server_id, settings.gpu_lock_dir)
@@ -177,7 +181,30 @@ def _executors(settings: Settings, server_id: str) -> dict[str, Executor]:
     if _wants_docker(settings):
         options = _docker_options(settings)
         made["docker"] = DockerExecutor(local, settings.data_dir, server_id, options)
+    if "ray" in settings.executors:
+        ray = RayExecutor(settings.data_dir, _ray_owner(settings, server_id), _ray(settings))
+        local.guests.append(ray)
+        made["ray"] = ray
     return made
+
+
+def _ray(settings: Settings) -> RayOptions:
+    return RayOptions(
+        address=settings.ray_address,
+        python=settings.ray_python,
+        node_dir=settings.ray_node_dir,
+        token_path=settings.ray_token_path,
+        allow_insecure=settings.allow_insecure_ray,
+        gpus=settings.gpus,
+    )
+
+
+def _ray_owner(settings: Settings, server_id: str) -> str:
+    """Whose the attempts in a cluster are: those of one database belong together."""
+    if not settings.database_url.startswith("postgresql:"):
+        return server_id
+    database = settings.database_url.rpartition("@")[2].partition("?")[0]
+    return "yard-" + hashlib.sha256(database.encode()).hexdigest()[:12]
 
 
 def _wants_docker(settings: Settings) -> bool:

@@ -37,6 +37,11 @@ class Settings:
     advertise_url: str = ""  # how other servers of a shared database reach this one
     node_name: str = ""  # empty: the host name
     executors: tuple[str, ...] = ("local",)
+    ray_address: str = ""  # auto or HOST:PORT of a cluster; empty: a Ray of our own
+    ray_python: str = ""  # the interpreter that has Ray; empty: the server's
+    ray_token_path: str = ""  # of the cluster's token; empty: where Ray itself looks for it
+    ray_node_dir: str = ""  # where attempts have their folders on nodes; empty: below /tmp
+    allow_insecure_ray: bool = False  # join a cluster that lets in people without a token
     docker_host: str = ""  # unix://PATH; empty: DOCKER_HOST or a usual socket; off: none
     docker_network: str = "bridge"  # of containers: bridge, host, none or a network's name
     docker_user: str = ""  # of containers: UID:GID; empty: the server's; image: the image's
@@ -239,6 +244,13 @@ def _items(value: object) -> list[object]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def _truth(value: object) -> bool:
+    word = str(value).strip().lower()
+    if word not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
+        raise ValueError("true or false is wanted")
+    return word in ("true", "1", "yes", "on")
+
+
 def _port_range(value: object) -> tuple[int, int]:
     parts = value.split("-") if isinstance(value, str) else _items(value)
     first, last = (int(str(part)) for part in parts)
@@ -252,6 +264,7 @@ _CONVERTERS: dict[str, Any] = {
     str(Path): _path,
     str(str): str,
     str(int): lambda value: int(str(value)),
+    str(bool): _truth,
     str(float): lambda value: float(str(value)),
     str(_HINTS["executors"]): lambda value: tuple(str(item) for item in _items(value)),
     str(_HINTS["retry_delays"]): lambda value: tuple(float(str(item)) for item in _items(value)),

@@ -276,7 +276,7 @@ class Runtime:
         machine.executors = tuple(
             name
             for name, (usable, _) in answers.items()
-            if usable and executors[name].nodes() is None
+            if usable and executors[name].nodes() is None and self._takes_jobs(name)
         )
         machine.missing = {name: why for name, (usable, why) in answers.items() if not usable}
         for name in set(before) - set(machine.executors):
@@ -284,6 +284,10 @@ class Runtime:
             story.of().error("the {} executor cannot start anything now: {}", name, why)
         changed = self._machines.executor_nodes.look()
         return changed or machine.executors != before
+
+    def _takes_jobs(self, name: str) -> bool:
+        """The local executor is always there, for preparations; for jobs if it was asked for."""
+        return name != "local" or name in self._parts.settings.executors
 
     def _reconcile(self) -> float | None:
         self._reconciler.round()

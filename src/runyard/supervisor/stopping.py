@@ -20,6 +20,7 @@ _EXIT_CAUSES = {
     "memory": "oom_soft",
     "service_failed": "service_failed",
     "rank_lagged": "rank_lagged",
+    "lifeline": "supervisor_lost",  # what watched over it on its node is gone
 }
 OWN_SEQ = 0  # below that of every request from outside
 _OVERRIDING = ("user", "shutdown")  # a person's word replaces the cause of an earlier stop

@@ -19,6 +19,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--executor", dest="executors", metavar="NAMES", help="local, or a comma list (local)"
     )
+    parser.add_argument(
+        "--ray-address",
+        metavar="auto|HOST:PORT",
+        help="the cluster that --executor ray joins (one of its own)",
+    )
     parser.add_argument("--max-concurrent", type=int, metavar="N", help="jobs at once (2)")
     parser.add_argument("--gpus", metavar="0,1,2,3", help="the GPUs jobs may get (all)")
     parser.add_argument("--port-range", metavar="FIRST-LAST", help="ports for jobs (38000-38199)")
@@ -35,6 +40,7 @@ _SETTINGS = (
     "data_dir",
     "database_url",
     "executors",
+    "ray_address",
     "max_concurrent",
     "gpus",
     "port_range",
