@@ -22,7 +22,7 @@ function typing(target: EventTarget | null): boolean {
 function hear(event: KeyboardEvent): void {
   if (!shortcutsOn.value || event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
   if (event.key === "Enter" && event.target instanceof HTMLElement && /^(A|BUTTON)$/.test(event.target.tagName)) return;
-  if (document.querySelector('[role="dialog"], .el-overlay:not([style*="display: none"])')) return;
+  if (document.querySelector(".el-overlay:not([style*='display: none'])")) return;
   const single = event.shiftKey && /^[A-Z]$/.test(event.key) ? `Shift+${event.key}` : event.key;
   const pair = Date.now() - first.at < TWO_KEYS_MS ? `${first.key} ${event.key}` : "";
   first = { key: event.key, at: Date.now() };
