@@ -123,6 +123,7 @@ ERRORS = {
     "invalid_request": "The request is not valid.",
     "method_not_allowed": "{method} is not possible here.",
     "wrong_host": "This server does not go by the name '{host}'; allowed_hosts can name it.",
+    "wrong_csrf_token": "To change something, a session needs its token in X-CSRF-Token.",
     "wrong_origin": "A web page of {origin} may not do this.",
     "internal": "Something went wrong inside the server.",
     "bad_request": "The request cannot be understood.",

@@ -131,6 +131,7 @@ ERRORS = {
     "invalid_request": "请求无效。",
     "method_not_allowed": "此处不能使用 {method}。",
     "wrong_host": "此服务器不叫 '{host}'; 可加入 allowed_hosts。",
+    "wrong_csrf_token": "会话要修改内容, 需在 X-CSRF-Token 中带上令牌。",
     "wrong_origin": "来自 {origin} 的网页无权这样做。",
     "internal": "服务器内部出错。",
     "bad_request": "无法理解该请求。",
