@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -120,3 +121,59 @@ def test_started_on_a_full_disk(yard, small_disk):
     yard.start()
     assert yard.status(ref) == "completed"
     yard.wait(yard.submit(["true"]), "completed")
+
+
+SAVING = """
+import os, re, time, zipfile
+folder = os.environ["RUNYARD_CHECKPOINT_DIR"]
+start = 0
+if given := os.environ.get("RUNYARD_RESUME_FROM"):
+    start = int(re.search(r"step_(\\d+)", given)[1])
+print("begins after step", start, flush=True)
+for step in range(start + 1, 4):
+    with zipfile.ZipFile(f"{folder}/step_{step}.pt", "w") as file:
+        file.writestr("m/data.pkl", b"x" * 20)
+        file.writestr("m/data/0", os.urandom(5 << 20))
+    print(f"step {step}/3 loss: {1 / step}", flush=True)
+"""
+
+
+def _waits_for_space(job):
+    return job if (job["reason"] or {}).get("code") == "waiting_for_space" else None
+
+
+def test_a_job_whose_disk_is_full_goes_on_when_there_is_room(small_disk, tmp_path):
+    """R20: a real full disk; it waits, says what is free and what is wanted, and resumes."""
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * (16 << 20))
+    folder = small_disk / "checkpoints"
+    folder.mkdir()
+    yard = RunningYard(tmp_path / "other").start()
+    try:
+        ref = yard.submit(
+            [sys.executable, "-c", SAVING],
+            max_retries=3,
+            checkpoint={"dir": str(folder)},
+            recovery={"disk_full": {"delays": [0.2]}},
+        )
+        waiting = until(
+            lambda: _waits_for_space(yard.job(ref)),
+            60,
+            lambda: yard.job(ref),
+        )
+        told = waiting["reason"]["params"]
+        assert told["path"].startswith(str(folder))
+        assert told["free_bytes"] < told["wanted_bytes"]
+        assert told["wanted_bytes"] > 5 << 20, "what a checkpoint took, and a little more"
+        shown = yard.cli("explain", ref).stdout
+        assert "No space left on device" in shown
+        assert "waits for room on the disk" in shown
+        yard.env["RUNYARD_LANG"] = "zh"
+        assert "等待磁盘空间" in yard.cli("show", ref).stdout
+        assert len(yard.attempts(ref)) == 1
+        ballast.unlink()
+        yard.wait(ref, "completed", seconds=60)
+        assert len(yard.attempts(ref)) == 2
+        assert yard.logs(ref)[0] == "begins after step 1"
+    finally:
+        yard.stop()

@@ -131,6 +131,10 @@ def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
     if code == "retry_delay":
         shown["until"] = formatting.clock(params.get("until"))
         shown["cause"] = _cause(params.get("cause"))
+    if code == "waiting_for_space":
+        for name in ("free", "wanted"):
+            count = params.get(f"{name}_bytes")
+            shown[name] = "?" if count is None else formatting.size(float(count))
     if code == "gpus_avoided":
         shown["gpus"] = ", ".join(map(str, params.get("gpus") or ()))
         fenced = ", ".join(map(str, params.get("fenced") or ()))

@@ -18,6 +18,9 @@ HELD = "held"
 DISPATCH_PAUSED = "dispatch_paused"
 DEPENDENCY = "dependency"  # params: jobs [{job, on, status}]
 RETRY_DELAY = "retry_delay"  # params: until (epoch seconds), attempt, cause
+WAITING_FOR_SPACE = (
+    "waiting_for_space"  # params: path, free_bytes, wanted_bytes: its disk was full
+)
 MAX_CONCURRENT = "max_concurrent"  # params: limit, running
 ARRAY_LIMIT = "array_limit"  # params: limit, running
 GATE = "gate"  # params: gate (cpu, memory, disk), value, limit

@@ -26,6 +26,7 @@ from runyard.engine import (
     readiness,
     receipts,
     recovering,
+    space_waits,
     story,
     unasked_stops,
 )
@@ -64,6 +65,8 @@ class Ender:
         self._recovery = Recovery(parts)
         # Brings up to date what a plan for this failure will count on.
         self.before_plan: Callable[[str, Diagnosis], None] = lambda _name, _diagnosis: None
+        # Told of a job that waits for room on a disk, by the plan of its failed attempt.
+        self.waits_for_space: Callable[[Recorded], None] = lambda _done: None
         # Told of a job that completed after a plan had changed something.
         self.repaired: Callable[[Transaction, Job], None] = lambda _tx, _job: None
 
@@ -97,6 +100,8 @@ class Ender:
             _count(self._parts.tallies, done)
             if done.plan is not None and done.plan.clear:
                 cache_clearing.clear(self._parts, done.job, done.plan.clear)
+            if done.plan is not None and space_waits.is_wanted(done.plan):
+                self.waits_for_space(done)
             if done.to in states.ENDED:
                 prefetch_plan.drop_links(self._parts.settings, done.job)
         # The scheduling loop must know when a delay is over; other servers what is free.
@@ -239,7 +244,10 @@ def _finish(
 
 def _retry(tx: Transaction, failure: Failure, status: JobStatus, plan: Plan, now: float) -> None:
     job, attempt = failure.job, failure.attempt
-    due = now + plan.delay_s
+    delay = plan.delay_s
+    if space_waits.is_wanted(plan):
+        delay = max(delay, space_waits.LEAST_DELAY_S)
+    due = now + delay
     waits = retrying.delay_reason(failure.verdict.reason, due, attempt.number)
     told: dict[str, Any] = {"delay_s": plan.delay_s, "plan": recovering.summary(plan)}
     if failure.diagnosis is not None:
@@ -250,11 +258,11 @@ def _retry(tx: Transaction, failure: Failure, status: JobStatus, plan: Plan, now
             status,
             JobStatus.RETRYING,
             _event(events.JOB_RETRYING, attempt, failure.end, **told),
-            reason=None if plan.delay_s <= 0 else waits,
+            reason=None if delay <= 0 else waits,
             stage=None,
             retry_count=job.retry_count + 1,
             charged=job.charged + int(plan.charged),
-            ready=plan.delay_s <= 0,
+            ready=delay <= 0,
             not_before=due,
         )
     )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Sequence
 
 from runyard.domain.failures import xid
 from runyard.domain.failures.evidence import GpuFact, HostFacts
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.series import Sample
-from runyard.engine import job_dirs
+from runyard.engine import disk_room, job_dirs
 from runyard.engine.parts import Parts
 from runyard.executors.base import End
 from runyard.probes.base import KernelLine
@@ -21,8 +19,11 @@ MOST_LINES = 100
 
 
 def of_end(parts: Parts, job: Job, attempt: Attempt, end: End) -> HostFacts:
-    folder = job_dirs.output_dir(job, str(parts.settings.data_dir))
-    free = _free_bytes(folder)
+    data_dir = str(parts.settings.data_dir)
+    # Where an error says nothing of the place, the fullest of those it writes to is meant.
+    output, saves = job_dirs.output_dir(job, data_dir), job_dirs.checkpoint_dir(job, data_dir)
+    folder = disk_room.fullest((saves, output, data_dir))
+    free = disk_room.free_bytes(folder)
     lines = _kernel_lines(parts, attempt, end)
     return HostFacts(
         disk_free_bytes=free,
@@ -94,14 +95,3 @@ def _new_errors(counts: Sequence[Sample], began: float) -> int:
 
 def _began(attempt: Attempt, end: End) -> float:
     return end.started_at or attempt.started_at or attempt.created_at
-
-
-def _free_bytes(folder: str) -> int | None:
-    while folder and not os.path.isdir(folder):
-        folder, before = os.path.dirname(folder), folder
-        if folder == before:
-            return None
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError:
-        return None

@@ -16,7 +16,7 @@ from runyard.domain.failures.categories import Category
 from runyard.domain.failures.diagnosis import Diagnosis
 from runyard.domain.job import Attempt, Job, JobSpec
 from runyard.domain.reasons import Reason
-from runyard.domain.recovery import ledger, overrides, plan_reasons, policy
+from runyard.domain.recovery import ledger, overrides, plan_reasons, policy, space
 from runyard.domain.recovery import plan as plans
 from runyard.domain.recovery.adjustments import Adjustments
 from runyard.domain.recovery.ledger import PastAttempt
@@ -25,7 +25,7 @@ from runyard.domain.recovery.plan import Plan
 from runyard.domain.recovery.policy import Charge, Strategy
 from runyard.domain.recovery.step import Circumstances
 from runyard.domain.states import AttemptEnd
-from runyard.engine import diagnosing, starts, unasked_stops
+from runyard.engine import diagnosing, disk_room, space_waits, starts, unasked_stops
 from runyard.engine.parts import Parts
 from runyard.executors.base import End
 from runyard.stores.base import Reader, Transaction
@@ -33,7 +33,13 @@ from runyard.stores.base import Reader, Transaction
 SURE = 0.7  # below it nobody knows, and the job's own max_retries and retry_delays count
 _ACTOR = "recovery"
 _OF_CHECKPOINTS = frozenset(
-    {Category.NAN, Category.CKPT_CORRUPT, Category.CKPT_MISSING, Category.CKPT_MISMATCH}
+    {
+        Category.NAN,
+        Category.CKPT_CORRUPT,
+        Category.CKPT_MISSING,
+        Category.CKPT_MISMATCH,
+        Category.DISK_FULL,
+    }
 )
 _STARTS = frozenset({ending.EXEC_FAILED, ending.START_FAILED})
 # Whoever ended or lost these has decided already how they are tried again.
@@ -117,8 +123,7 @@ class Recovery:
         spare = diagnosis.category is Category.PORT_IN_USE
         wanted = None
         if diagnosis.category is Category.DISK_FULL:
-            sizes = (one.size_bytes for one in reader.checkpoints(attempt.job_id))
-            wanted = max(sizes, default=None)
+            wanted = self._room_wanted(reader, attempt, diagnosis)
         return Circumstances(
             good_steps=good,
             resumed=resumed,
@@ -126,6 +131,16 @@ class Recovery:
             gpus=tuple(grant.uuid for grant in attempt.gpus),
             wanted_bytes=wanted,
         )
+
+    def _room_wanted(self, reader: Reader, attempt: Attempt, diagnosis: Diagnosis) -> int:
+        sizes = (one.size_bytes for one in reader.checkpoints(attempt.job_id))
+        job = reader.job(attempt.job_id)
+        total = None
+        if job is not None:
+            named = diagnosis.facts.get("path")
+            path = space_waits.disk_path(job, named, str(self._parts.settings.data_dir))
+            total = disk_room.total_bytes(path)
+        return space.wanted_bytes(max(sizes, default=None), total)
 
     def was_repaired(self, tx: Reader, job: Job) -> bool:
         """Whether a plan had changed something since a person last asked for it."""

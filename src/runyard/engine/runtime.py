@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from runyard.domain import errors
 from runyard.domain.job import Job
+from runyard.domain.recovery.plan import as_mapping
 from runyard.domain.states import JobStatus
 from runyard.engine import story, unasked_stops
 from runyard.engine.actor import SYSTEM
@@ -15,7 +16,7 @@ from runyard.engine.cancel_reasons import SHUTDOWN
 from runyard.engine.checkpointing import Checkpointing
 from runyard.engine.collecting import Collecting
 from runyard.engine.commands import Commands
-from runyard.engine.ending import Ender
+from runyard.engine.ending import Ender, Recorded
 from runyard.engine.gpu_return import GpuReturn
 from runyard.engine.launching import Launcher, Placed
 from runyard.engine.leases import Leases
@@ -32,6 +33,7 @@ from runyard.engine.reconcile import Found, Reconciler
 from runyard.engine.resuming import Resuming
 from runyard.engine.retention import Retention
 from runyard.engine.service_news import ServiceNews
+from runyard.engine.space_waits import SpaceWaits
 from runyard.engine.stale_cancels import StaleCancels
 from runyard.engine.watching import Watching
 from runyard.executors.base import End
@@ -63,6 +65,8 @@ class Runtime:
         commands.before_stop = self._gpu_return.note_use_of
         self.launcher = Launcher(parts, self._gpu_return.remember, self._not_handed_over)
         self.ender = Ender(parts, self.placer, self.wake)
+        self.space_waits = SpaceWaits(parts, self.wake)
+        self.ender.waits_for_space = self._await_space
         self._news = NewsDesk(
             self.ender,
             self.launcher,
@@ -125,6 +129,7 @@ class Runtime:
         found = self._reconciler.adopt()
         self.leases.begin_again()
         self.preparer.reconcile(at_start=True)
+        self.space_waits.load()
         self.placer.dispatching = True
         self.preparer.open = True
         parts.store.on_wake(self._woken)
@@ -265,6 +270,7 @@ class Runtime:
                 story.of().error("this server was silent: others have taken over from it")
                 self._reconciling.wake()
         self._gpu_return.note_use()
+        self.space_waits.look()
         return None
 
     def _look_at_executors(self) -> bool:
@@ -298,6 +304,12 @@ class Runtime:
     def _retain(self) -> float | None:
         self._retention.sweep()
         return None
+
+    def _await_space(self, done: Recorded) -> None:
+        assert done.plan is not None
+        due = self._parts.clock() + done.plan.delay_s
+        self.space_waits.expect(done.job, done.attempt.number, as_mapping(done.plan), due)
+        self._measuring.wake()
 
     def _woken(self, topic: str) -> None:
         """Another server of a shared store has news for us."""

@@ -27,6 +27,7 @@ REASONS = {
     "held": "held; 'runyard release' lets it start",
     "dispatch_paused": "dispatching is paused; 'runyard queue start' goes on",
     "dependency": "waits for {jobs}",
+    "waiting_for_space": "waits for room on the disk: {free} free at {path}, {wanted} wanted",
     "retry_delay": "tries again at {until}",
     "max_concurrent": "{running} of at most {limit} jobs run",
     "array_limit": "{running} of at most {limit} jobs of its array run",

@@ -36,6 +36,7 @@ REASONS = {
     "held": "已挂起; 用 runyard release 放行",
     "dispatch_paused": "调度已暂停; 用 runyard queue start 恢复",
     "dependency": "等待 {jobs}",
+    "waiting_for_space": "等待磁盘空间: {path} 剩余 {free}, 需要 {wanted}",
     "retry_delay": "将于 {until} 重试",
     "max_concurrent": "已有 {running} 个任务运行, 上限 {limit}",
     "array_limit": "同一数组已有 {running} 个任务运行, 上限 {limit}",
