@@ -90,6 +90,7 @@ class RunningYard:
         self.env |= SETTINGS | {"HOME": str(folder), "NO_COLOR": "1"} | (env or {})
         self.becoming = becoming or {}  # options of Popen: whose processes these are
         self.python = python
+        self.program = ["-m", "runyard"]
         self.process: subprocess.Popen[bytes] | None = None
         self.key = ""
 
@@ -97,7 +98,7 @@ class RunningYard:
 
     def spawn(self) -> subprocess.Popen[bytes]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        argv = [self.python, "-m", "runyard", "server", "--host", "127.0.0.1"]
+        argv = [self.python, *self.program, "server", "--host", "127.0.0.1"]
         argv += ["--port", str(self.port), "--data-dir", str(self.data)]
         argv += [str(flag) for flag in self.flags]
         with open(self.folder / "server.out", "ab") as out:
