@@ -19,6 +19,7 @@ QUESTIONS = (
     "cancel_tree",
     "random_kills",
     "cli_start",
+    "diagnosis_cost",
 )
 
 

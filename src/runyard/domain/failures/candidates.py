@@ -3,6 +3,7 @@ every word in every line."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
@@ -20,6 +21,14 @@ _STATEMENTS = (
     "GPUassert", "ncaught ", "nhandled ", "ailed to ", "annot ", "nable to ",
 )  # fmt: skip
 
+_WORD = re.compile(r"[A-Za-z]{4,}")
+# The longest word of each text: where it is in no line, the text is neither.
+_TELLING = {
+    cue: max(_WORD.findall(cue), key=len, default="")
+    for signature in catalogue.SIGNATURES
+    for cue in signature.cues
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -31,14 +40,21 @@ class Found:
 def found_in(lines: Sequence[Text]) -> Found:
     bodies = [line.body for line in lines]
     whole = "\n".join(bodies)
+    vocabulary = "\n".join(set(_WORD.findall(whole)))
     starts, at = [], 0
     for body in bodies:
         starts.append(at)
         at += len(body) + 1
     signatures: dict[int, list[Signature]] = defaultdict(list)
+    places: dict[str, set[int]] = {}
     for signature in catalogue.SIGNATURES:
-        for place in _lines_with(signature.cues, whole, starts):
-            signatures[place].append(signature)
+        for cue in signature.cues:
+            if _TELLING.get(cue, "") not in vocabulary:
+                continue
+            if cue not in places:
+                places[cue] = _lines_with((cue,), whole, starts)
+            for place in places[cue]:
+                signatures[place].append(signature)
     statements = _lines_with(_STATEMENTS, whole, starts)
     # The last lines are read however they begin: often a program only says why it ends.
     statements |= {place for place, line in enumerate(lines) if line.level and line.error}

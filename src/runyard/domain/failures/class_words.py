@@ -43,7 +43,7 @@ CLASS_WORDS: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"OutOfMemory", r"MemoryError", r"bad_alloc",
     )),
     (C.DISK_FULL, _exactly(
-        r"StorageFull", r"DiskFull", r"NoSpace", r"QuotaExceeded(?!.*Request)",
+        r"StorageFull", r"DiskFull", r"NoSpace", r"QuotaExceeded(?!.{0,60}Request)",
     )),
     (C.NETWORK, _exactly(
         r"Time(?:d)?[oO]ut", r"Connection", r"Connect(?:Error|Exception)", r"Disconnected",

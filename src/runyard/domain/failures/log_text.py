@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from runyard.domain.progress.written import clean
 
@@ -32,11 +32,12 @@ _WARNING = re.compile(
     r"|\bRetrying\b|\bretrying in\b|^[WI] (?:tensorflow|external|xla)/"
 )
 _PASSING = ("I", "W", "WARNING", "WARN", "DEBUG")
+# What a line can begin with that is not its own: ranks, clocks, levels, groups of exceptions.
+_PREFIXED = frozenset("[( 0123456789IWEFRrDC")
 _GROUP = re.compile(r" {2,8}[|+] ")
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """One line of a log. `body` keeps its indent, which tells the lines of a traceback apart;
     `stamp` is its own clock as seconds within the year."""
 
@@ -60,6 +61,8 @@ class Text:
 
 def read(number: int, line: str, at: float | None = None) -> Text:
     raw = _bounded(line)
+    if raw[:1] not in _PREFIXED:
+        return Text(number, raw, raw, at=at)
     rank, rest = _without_rank(raw)
     rest, stamp, level = _without_clock(rest)
     if rank is None and stamp is not None:
@@ -76,6 +79,8 @@ def warns(text: Text) -> bool:
 
 
 def _bounded(line: str) -> str:
+    if len(line) <= LONGEST_HEAD + LONGEST_TAIL and line.isprintable():
+        return line.rstrip()
     if len(line) > LONGEST_HEAD + LONGEST_TAIL:
         line = f"{line[:LONGEST_HEAD]} ... {line[-LONGEST_TAIL:]}"
     line = line.rstrip("\r\n")

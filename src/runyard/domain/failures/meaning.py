@@ -150,6 +150,8 @@ def _raised_in(found: Meaning, said: Statement, frames: str) -> Meaning:
             return Category.CONFIG, BY_CLASS
         if _SETTING_UP.search(frames.partition("\n")[0] + frames[:400]):
             return Category.CONFIG, BY_WORDS
+    if category is Category.DATA and _SETTING_UP.search(frames[:400]):
+        return Category.CONFIG, sure
     if category is Category.PATH and _RESUMING.search(frames[:1500]):
         return Category.CKPT_MISSING, sure
     said_so = f"{said.name} {said.message[:200]}"

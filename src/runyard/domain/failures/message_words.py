@@ -145,6 +145,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"!_src\.empty",
     )),
     (C.CONFIG, _any_case(
+        r"(?:should|must) be one of\b", r"pick one (?:of|among)", r"config name",
         r"not registered\b",
         r"registered as expected",
         r"\bavailable (?:\w{1,20} ){0,2}(?:are|is|:)",

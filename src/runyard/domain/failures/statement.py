@@ -25,7 +25,7 @@ _UNCAUGHT = re.compile(
     r'(?:Exception in thread "[^"]{1,120}"|Caused by:'
     r"|Unhandled (?:[Ee]xception[.:]|.{0,20}rejection:?)"
     r"|(?:PHP )?Fatal error: {1,3}Uncaught"
-    r"|[\w+]{0,20}: ?terminating .{0,40}uncaught exception of type"
+    r"|[+\w]{0,20}: ?terminating .{0,40}uncaught exception of type"
     rf"|Uncaught(?: \(in promise\))?) ({_CLASS})(?:: (.{{0,2000}}))?"
 )
 _JAVA_LINE = re.compile(
@@ -33,7 +33,7 @@ _JAVA_LINE = re.compile(
 )
 _JULIA = re.compile(r"(?:InitError: |TaskFailedException: ){0,4}(?:([A-Z]\w{2,60}): )?(.{1,2000})")
 _MATLAB = re.compile(r"Error using {1,3}\S")
-_SCRIPT = re.compile(r"[a-z][\w.+-]{0,20}: \S{1,200}:\d{1,7}: (.{1,1000})")
+_SCRIPT = re.compile(r"[a-z][+\w.-]{0,20}: \S{1,200}:\d{1,7}: (.{1,1000})")
 _R = re.compile(r"Error in .{1,300}? : ?(.{0,2000})|Error: (.{1,2000})")
 _RUST = re.compile(
     r"thread '[^']{0,120}' panicked at (?:'(.{1,1500})', )?\S{1,300}:\d{1,6}:\d{1,6}"
@@ -59,7 +59,9 @@ _TOOL = re.compile(
     r"|[\w./+@-]{2,80}: ((?:\(\d{1,3}\) |[Ee]rror |[Ff]ailed |[Ff]ailure |[Cc]annot |[Cc]an't "
     r"|[Cc]ould not "
     r"|[Uu]nable to |[Oo]ption |[Ii]nvalid |[Mm]issing |[Uu]nknown |[Ii]llegal |[Cc]onnection "
-    r"|[Nn]o |[Uu]nrecogni[sz]ed ).{3,1000})"
+    r"|[Nn]o |[Uu]nrecogni[sz]ed |[Uu]nexpected ).{3,1000})"
+    r"|(?:[a-z]{2,12}: ){1,2}([Uu]nexpected .{3,1000})"
+    r"|(Please (?:set|specify|provide|install|pass|use|check|run|export) .{3,1000})"
     r"|([A-Z][a-z]{1,30}(?:[A-Z][a-z]{1,30}){1,6}: .{3,1000})"
     rf"|(?:[\w./+@-]{{1,120}}\.sh|/bin/[a-z]{{1,8}}|[a-z]{{0,3}}sh): {_LINE}(.{{3,1000}})"
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from runyard.domain.failures.log_text import Text
 from runyard.domain.failures.tracebacks import HEADER
@@ -33,7 +32,7 @@ def opened(lines: Sequence[Text]) -> list[Text]:
         if shape:
             body = text.body
             if _DIGITS.sub("0", body[: len(shape)]) == shape or _blank(body, shape):
-                text = replace(text, body=body[len(shape) :])
+                text = text._replace(body=body[len(shape) :])
             else:
                 missed += 1
                 shape = shape if missed < MOST_NOISE else ""
@@ -53,4 +52,4 @@ def _unpacked(text: Text, at: int) -> list[Text]:
         packed = packed[: end.start()]
     packed = packed.replace('\\"', '"')
     lines = packed.split("\\n")[:MOST_PACKED]
-    return [replace(text, body=line, raw=line.strip()) for line in lines]
+    return [text._replace(body=line, raw=line.strip()) for line in lines]

@@ -3,65 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
+from labelled_logs import CORPUS, judged, read_one
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.classify import classify
-from runyard.domain.failures.evidence import (
-    Evidence,
-    GpuFact,
-    HostFacts,
-    LastMetrics,
-    RankLog,
-    lines_of,
-)
 from runyard.domain.recovery.policy import NEVER_RETRIED
 
-FOLDER = Path(__file__).parents[3] / "corpus" / "failures"
 GOAL = 0.98
-
-
-@dataclass(frozen=True)
-class Labelled:
-    name: str
-    category: Category
-    evidence: Evidence
-
-
-def read(path: Path) -> Labelled:
-    """The first line tells what it is and how it ended; `# kernel:` lines follow it, then the log."""
-    head, _, text = path.read_text(encoding="utf-8").partition("\n")
-    told = dict(pair.split("=", 1) for pair in head.removeprefix("# ").split(" "))
-    kernel = []
-    while text.startswith("# kernel: "):
-        line, _, text = text.partition("\n")
-        kernel.append(line.removeprefix("# kernel: "))
-    gpus = (GpuFact(0, "GPU-a", xids=(int(told["xid"]),)),) if "xid" in told else ()
-    finite = {"False": False, "True": True}.get(told.get("loss_finite", ""))
-    bad = int(told["bad_step"]) if "bad_step" in told else None
-    evidence = Evidence(
-        exit_code=int(told["exit"]) if told["exit"] else None,
-        signal=int(told["signal"]) if told["signal"] else None,
-        cause=told["cause"],
-        stop_cause=told.get("stop"),
-        oom_kills=int(told.get("oom_kills", "0")),
-        logs=(RankLog(tail=lines_of(text)),),
-        metrics=LastMetrics(loss_finite=finite, first_bad_step=bad),
-        host=HostFacts(gpus=gpus, kernel_lines=tuple(kernel)),
-        world_size=int(told.get("world", "1")),
-    )
-    return Labelled(path.stem, Category(told["category"]), evidence)
-
-
-LABELLED = [read(path) for path in sorted(FOLDER.glob("*.txt"))]
-
-
-def judged(one: Labelled) -> Category:
-    found = classify(one.evidence)
-    return Category.UNKNOWN if found is None else found.category
+LABELLED = [read_one(path) for path in sorted((CORPUS / "failures").glob("*.txt"))]
 
 
 def measure():

@@ -85,6 +85,39 @@ def test_no_line_can_be_made_slow():
         fingerprint.of_line(filling * 100_000)
 
 
+STATEMENTS = (
+    'Exception in thread "', "Caused by: ", "ERROR: LoadError: ", "Error in f(", "Error: ", "panic: ",
+    "thread 'main' panicked at '", "  what():  ", "terminate called after throwing an instance of '",
+    "Flags parsing error: ", "[CUDA ERROR] at file ", "x.sh: line 3: ", "a.py:3: ", "train: ",
+    "Unhandled exception. ", "F0311 04:12:10.551000 4711 a.cpp:43] ",
+    '{"exc": "Traceback (most recent call last):',
+)  # fmt: skip
+FILLINGS = (
+    "a", "a.", "a::", "A", "aB", ": ", "Error: ", "not found ", "checkpoint ", "out of memory on ",
+    "loss is ", "--flag ", "[Errno ", "status 4", "\\n", "version ", "could not find ", "'/", "cuda ",
+)  # fmt: skip
+
+
+def test_no_statement_can_be_made_slow():
+    for statement in STATEMENTS:
+        for filling in FILLINGS:
+            assert seconds(statement + filling * 5000) < 2
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n'
+    for filling in FILLINGS:
+        assert seconds(f"{trace}RuntimeError: {filling * 5000}") < 2
+        assert seconds(f"{trace}{filling * 5000}: x") < 2
+
+
+def test_a_line_of_many_megabytes():
+    for filling in ("x", "Error: ", "é", "\x1b[0m", "\r"):
+        assert seconds(filling * (10_000_000 // len(filling))) < 5
+
+
+def test_thousands_of_tracebacks():
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nOddity: %d is odd'
+    assert seconds("\n".join(trace % one for one in range(5000))) < 10
+
+
 def test_only_so_many_lines_are_looked_at():
     many = tuple(LogLine(number, "x") for number in range(1, 20_001))
     seen = scan.texts(RankLog(0, many[:5000], many))

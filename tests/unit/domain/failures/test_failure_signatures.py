@@ -7,11 +7,23 @@ from collections import Counter
 
 import pytest
 
-from runyard.domain.failures import scan, xid
+from runyard.domain.failures import (
+    class_words,
+    error_numbers,
+    log_text,
+    meaning,
+    message_words,
+    scan,
+    statement,
+    tracebacks,
+    xid,
+)
 from runyard.domain.failures.catalogue import SIGNATURES
 from runyard.domain.failures.categories import Category, FailureType, failure_type
 from runyard.domain.failures.evidence import RankLog, lines_of
 from runyard.domain.failures.signature import Kind
+
+UNBOUNDED = re.compile(r"\.[*+]|\\S[*+]|\)[*+]|\\w[*+]")
 
 
 def name_of(signature):
@@ -61,7 +73,22 @@ def test_patterns_are_bounded():
     for signature in SIGNATURES:
         if signature.pattern is None:
             continue
-        assert not re.search(r"\.[*+]|\\S[*+]|\)[*+]|\\w[*+]", signature.pattern.pattern)
+        assert not UNBOUNDED.search(signature.pattern.pattern)
+
+
+def test_patterns_of_errors_without_a_signature_are_bounded():
+    modules = (class_words, error_numbers, log_text, meaning, message_words, statement, tracebacks)
+    found = [pattern for module in modules for pattern in patterns_in(vars(module).values())]
+    assert len(found) > 60
+    assert [one.pattern for one in found if UNBOUNDED.search(one.pattern)] == []
+
+
+def patterns_in(values):
+    for value in values:
+        if isinstance(value, re.Pattern):
+            yield value
+        elif isinstance(value, tuple):
+            yield from patterns_in(value)
 
 
 def test_every_category_has_a_type():

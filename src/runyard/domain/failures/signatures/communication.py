@@ -23,6 +23,7 @@ SIGNATURES = (
     Signature(_NET, "torch.distributed.DistNetworkError", "torch.distributed.DistNetworkError: The client socket has failed to connect to any network address of (10.0.0.7, 29500).", confidence=0.85),
     Signature(_NET, "NCCL WARN NET/IB : Got completion", "node3:771:1203 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.4<41233> with status=12 opcode=0 len=0 vendor err 129 (Recv)", confidence=0.9),
     Signature(_NET, "NCCL WARN Call to connect returned Connection", "node2:301:442 [1] NCCL WARN Call to connect returned Connection timed out, retrying", confidence=0.8),
+    Signature(_NET, "Unable to find address for:", "RuntimeError: [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:84] ifa != nullptr. Unable to find address for: eth7", confidence=0.9),
     Signature(_NET, "no socket interface found", "NCCL WARN Bootstrap : no socket interface found", confidence=0.85),
     Signature(_NET, ("gloo", "Connection reset by peer"), "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Read error [10.0.0.5]:52110: Connection reset by peer", confidence=0.72),
     Signature(_NET, ("gloo", "Connection closed by peer"), "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.5]:41207", confidence=0.72),

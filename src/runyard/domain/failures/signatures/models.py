@@ -22,6 +22,7 @@ SIGNATURES = (
     Signature(_AUTH, "Token is required", "huggingface_hub.errors.LocalTokenNotFoundError: Token is required (`token=True`), but no token found.", confidence=0.96),
     Signature(_AUTH, "wandb: ERROR api_key not configured", "wandb: ERROR api_key not configured (no-tty). call wandb.login(key=[your_api_key])", confidence=0.96),
     Signature(_AUTH, "api_key not configured (no-tty)", "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])", confidence=0.97),
+    Signature(_AUTH, "Permission denied (publickey", "git@github.com: Permission denied (publickey).", confidence=0.97),
     Signature(_AUTH, "NoCredentialsError", "botocore.exceptions.NoCredentialsError: Unable to locate credentials", confidence=0.97),
     Signature(_AUTH, "(AccessDenied)", "botocore.exceptions.ClientError: An error occurred (AccessDenied) when calling the GetObject operation: Access Denied", confidence=0.96),
     Signature(_AUTH, "(InvalidAccessKeyId)", "botocore.exceptions.ClientError: An error occurred (InvalidAccessKeyId) when calling the ListObjectsV2 operation", confidence=0.97),
