@@ -3,6 +3,7 @@ together, the first that failed is named, nothing is left (R30, R41, R50, R55)."
 
 import json
 import os
+import re
 import socket
 import stat
 import sys
@@ -13,6 +14,7 @@ import pytest
 from runyard.supervisor import journal
 from yards import POOL, Truth, alive, kill9, until
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "distributed.md"
 TWO = {"procs_per_node": 2}
 # Each rank holds the FIFO open, and so does a child in a session of its own.
 STANDS = (
@@ -379,3 +381,19 @@ def test_the_command_line(yard):
     assert "2 (1 x 2, env)" in shown
     assert "0-1: exit 0" in shown
     assert yard.cli("logs", "--rank", 2, ref).returncode != 0
+
+
+def test_the_example_of_the_guide(yard, tmp_path):
+    """R30: as it is written there, by file and by flags."""
+    for name, text in re.findall(r"```\w+\n# (\S+)\n(.*?)```", GUIDE.read_text(), re.DOTALL):
+        (tmp_path / name).write_text(text)
+    small = ("--cpus", "0.01", "--mem", "10MB", "--gpus", "0", "--workdir", tmp_path)
+    ran = yard.cli("run", *small, "-f", tmp_path / "job.yaml", timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert "the sum of 4 ranks is 30" in ran.stdout
+    ref = yard.ask("/jobs")[0]["job_id"]
+    assert yard.job(ref)["job_type"] == "distributed"
+    assert yard.cli("logs", "--rank", 2, ref).stdout.strip() == "rank 2 brought 9"
+    by_flags = ("--procs-per-node", 3, "--", "python3", "add_up.py")
+    ran = yard.cli("run", *small, *by_flags, timeout=120)
+    assert "the sum of 3 ranks is 14" in ran.stdout

@@ -230,7 +230,7 @@ def test_time_limit_of_a_gang(gang):
 
 
 def test_every_log_of_a_gang_is_bounded(gang):
-    """R45: the cap holds for each of them."""
+    """The cap holds for each of them."""
     flood = "head -c 8000000 /dev/zero | tr '\\0' x; echo done; sleep 600"
     attempt = gang.start(flood, flood, log_cap_bytes=2_000_000)
     folder = gang.yard.folder(attempt)
