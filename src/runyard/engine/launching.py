@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -62,7 +61,8 @@ class Launcher:
 
     def _start(self, placed: Placed) -> None:
         log = story.of(placed.job.ref, placed.attempt.attempt_id)
-        if placed.attempt.slices and self._may_be_deposed():
+        parts = self._parts
+        if placed.attempt.slices and parts.store.shared and parts.machine.is_silent():
             log.error("not handed over: nobody heard of this server for longer than its lease")
             self._failed(placed)
             return
@@ -75,11 +75,6 @@ class Launcher:
             self._failed(placed)
             return
         log.debug("handed to the {} executor: {}", placed.attempt.executor, placed.job.spec.name)
-
-    def _may_be_deposed(self) -> bool:
-        """Whether other servers may have taken over what this one placed on a cluster."""
-        silent_s = time.monotonic() - self._parts.machine.heard_at
-        return self._parts.store.shared and silent_s > self._parts.settings.server_lease_s
 
     def _count(self, placed: Placed) -> None:
         job, tallies = placed.job, self._parts.tallies

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -36,6 +37,7 @@ class Machine:
         self._live_tags = live_tags
         self._clock = clock
         self._lock = threading.Lock()
+        self._lease_s = settings.server_lease_s
         self._limits = GateLimits(settings.gate_cpu, settings.gate_memory, settings.gate_disk)
         self._gpus_seen_at = 0.0
         self.machine_id = probe.machine_id()
@@ -56,6 +58,10 @@ class Machine:
             port_first=first,
             port_count=last - first + 1,
         )
+
+    def is_silent(self) -> bool:
+        """Whether others of a shared store may have taken over what this server placed."""
+        return time.monotonic() - self.heard_at > self._lease_s
 
     def capacity_for(self, executor: str) -> Capacity:
         """What a job of this executor that asks for nothing gets its fair share of: this machine,

@@ -132,7 +132,7 @@ class Placer:
             drained=machine.drained,
             closed_gates=machine.gates.closed,
         )
-        if not machine.offered:
+        if not machine.offered or (self._parts.store.shared and machine.is_silent()):
             return (own,)
         return (own, *executor_nodes.views(machine.offered, drained))
 
