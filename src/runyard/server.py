@@ -280,7 +280,8 @@ def _login_link(yard: Yard, settings: Settings) -> str:
     actor = yard.authenticate(yard.key_ring.ensure_local(settings.data_dir))
     assert actor is not None  # made a moment ago
     token = yard.logins.make_link(actor).token
-    return f"Open {_client_url(settings)}/login#token={token} (once, within 10 minutes)"
+    url = _client_url(settings) + settings.root_path
+    return f"Open {url}/login#token={token} (once, within 10 minutes)"
 
 
 class _Serving:

@@ -99,6 +99,18 @@ def test_the_link_of_the_start_can_be_turned_off(tmp_path):
         yard.stop()
 
 
+def test_links_lead_below_the_path_of_a_proxy(tmp_path):
+    yard = RunningYard(tmp_path / "below", env={"RUNYARD_ROOT_PATH": "/yard"}).start()
+    try:
+        found = until(lambda: _link_in(yard.said()), 20, yard.said)
+        assert found[1] == f"{yard.url}/yard"
+        for url in (yard.url, f"{yard.url}/yard"):
+            link = _link_in(_run(yard, "open", RUNYARD_URL=url).stdout)
+            assert link[1] == f"{yard.url}/yard"
+    finally:
+        yard.stop()
+
+
 def test_the_description_of_the_api_is_the_same_every_time(tmp_path, yard):
     first = _run(yard, "openapi")
     assert first.returncode == 0, first.stderr

@@ -159,6 +159,21 @@ time.sleep(600)
 """
 
 
+def test_a_browser_of_the_server_that_does_not_own_the_job(pair):
+    """R33, R37: one login for both, whichever runs the job."""
+    other, owner = pair
+    job = submit_to(owner, other, ["sh", "-c", "echo told; sleep 60"])
+    until(lambda: owner.ask(f"/jobs/{job}/logs")["logs"], 20)
+    entered = other.api("POST", "/session", {"key": other.key})
+    secret = entered.headers["Set-Cookie"].partition(";")[0].partition("=")[2]
+
+    def seen_by(yard):
+        cookie = {"Cookie": f"runyard_session_{yard.port}={secret}", "Authorization": ""}
+        return yard.api("GET", f"/jobs/{job}/logs", headers=cookie)
+
+    assert seen_by(other).body["logs"] == seen_by(owner).body["logs"] == ["told"]
+
+
 def test_the_live_socket_of_the_server_that_does_not_own_the_job(pair):
     """R17: states, log and metrics come whichever server is asked."""
     one, two = pair

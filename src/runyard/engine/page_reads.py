@@ -26,7 +26,7 @@ from runyard.stores.base_machines import Node
 from runyard.stores.base_metrics import MetricRange, Series
 
 _EVENTS = 1000
-_WAITS = 500  # starts that the history of waits looks at
+_WAITS = 200  # starts that the history of waits looks at
 _EXCERPT_BEFORE_S = 1800.0
 _EXCERPT_AFTER_S = 300.0
 

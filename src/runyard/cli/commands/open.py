@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     client = options.client(args)
     made = client.login_link()
-    url = f"{client.url.rstrip('/')}/login#token={made['token']}"
+    url = _page(client.url.rstrip("/"), made["path"])
     if args.json:
         tables.print_json({"url": url, "expires_at": made["expires_at"]})
         return 0
@@ -36,6 +36,12 @@ def run(args: argparse.Namespace) -> int:
         word = "link_by_tunnel" if far else "link_once"
         print(wording.say(word, port=urlsplit(url).port or 80), file=sys.stderr)
     return 0
+
+
+def _page(server: str, path: str) -> str:
+    """Where people see the server, which may be below a path that `server` has or has not."""
+    root = path.partition("/login#")[0]
+    return server.removesuffix(root) + path if root else server + path
 
 
 def _has_browser() -> bool:
