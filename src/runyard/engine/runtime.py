@@ -296,6 +296,8 @@ class Runtime:
         return name != "local" or name in self._parts.settings.executors
 
     def _reconcile(self) -> float | None:
+        if self._look_at_executors():  # one of them may have come back just now
+            self.wake()
         self._reconciler.round()
         self._stale_cancels.look()
         self.preparer.reconcile(at_start=False)

@@ -118,14 +118,21 @@ class OwnRay:
             *("start", "--head", "--block", "--disable-usage-stats"),
             f"--node-ip-address={_ADDRESS}",
             f"--port={address.rpartition(':')[2]}",
-            f"--ray-client-server-port={_free_port()}",
             f"--dashboard-port={_free_port()}",
             f"--temp-dir={temp_dir}",
             "--include-dashboard=false",
             "--include-log-monitor=false",
             f"--object-store-memory={_OBJECT_STORE_BYTES}",
             *([f"--num-gpus={len(gpus)}"] if gpus is not None else []),
+            *self._client_port(),
         ]
+
+    def _client_port(self) -> list[str]:
+        """A Ray with its client package would listen on a port that every other takes, too; one
+        without refuses the option."""
+        ask = [self._pool.python or sys.executable, "-I", "-c", "import grpc"]
+        found = subprocess.run(ask, capture_output=True, timeout=_START_S, check=False)
+        return [f"--ray-client-server-port={_free_port()}"] if found.returncode == 0 else []
 
     def _environment(self) -> dict[str, str]:
         """Never the server's own, which may hold secrets."""

@@ -1,0 +1,69 @@
+"""One cluster of three nodes for all tests here, and servers that run jobs in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ray_cluster import RayCluster, await_nothing_left, has_ray
+from yards import RunningYard
+
+GROUP = "ray"  # one xdist worker runs all of them: the cluster is large
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "integration/ray/" in str(item.path):
+            item.add_marker(pytest.mark.xdist_group(GROUP))
+
+
+@pytest.fixture(scope="session")
+def ray_cluster():
+    if not has_ray():
+        pytest.skip("Ray is not installed")
+    cluster = RayCluster()
+    try:
+        yield cluster.start()
+    finally:
+        cluster.stop()
+
+
+class RayYard(RunningYard):
+    """A server that joins the cluster; it remembers what it ran."""
+
+    def __init__(self, folder, cluster, *flags, env=None, **options):
+        own = {"RAY_AUTH_TOKEN_PATH": str(cluster.token_path), **(env or {})}
+        flags = ("--executor", "ray", "--ray-address", cluster.address, *flags)
+        super().__init__(folder, *flags, env=own, **options)
+        self.cluster = cluster
+        self.jobs: list[str] = []
+
+    def submit(self, command, **fields):
+        ref = super().submit(command, **fields)
+        self.jobs.append(ref)
+        return ref
+
+    def attempt_ids(self) -> list[str]:
+        folder = self.data / "attempts"
+        return [path.name for path in folder.iterdir()] if folder.exists() else []
+
+
+@pytest.fixture
+def make_ray_yard(tmp_path, ray_cluster):
+    """Make (not yet start) servers on folders of this test. When it ends, nothing is left."""
+    made: list[RayYard] = []
+
+    def make(*flags, **options):
+        yard = RayYard(tmp_path / f"yard{len(made)}", ray_cluster, *flags, **options)
+        made.append(yard)
+        return yard
+
+    yield make
+    for yard in made:
+        yard.stop()
+    for yard in made:
+        await_nothing_left(ray_cluster, yard.attempt_ids())
+
+
+@pytest.fixture
+def ray_yard(make_ray_yard):
+    return make_ray_yard().start()
