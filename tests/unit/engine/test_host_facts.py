@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from engine_yard import SMALL, EngineYard
+from runyard.domain.failures.categories import Category
 from runyard.domain.monitoring.series import Sample
 from runyard.domain.resources import GpuGrant
 from runyard.engine import host_facts
+from runyard.engine.diagnosing import Diagnoser
 from runyard.executors.base import End
 from runyard.probes.base import KernelLine
 
@@ -70,3 +72,18 @@ def test_errors_that_were_measured_while_it_ran(yard):
 def test_without_a_kernel_log_or_measurements(yard):
     [gpu] = facts(yard).gpus
     assert (gpu.ecc_errors, gpu.xids) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("seen", "category"), [(4711, Category.HOST_OOM), (99, Category.UNKNOWN_KILL)]
+)
+def test_a_kill_of_its_own_process_is_the_diagnosis(yard, seen, category):
+    """R18: told from a kill -9 of somebody, also where no cgroup counts kills."""
+    ref = yard.running()
+    [attempt] = yard.attempts(ref)
+    yard.parts.board.begin(attempt.job_id, attempt.number)
+    yard.parts.board.note_pids(attempt.job_id, attempt.number, (seen,))
+    end = End(None, 9, "killed_externally", "supervisor", ENDED, BEGAN)
+    diagnoser = Diagnoser(replace(yard.parts, kernel_log=Kernel(KernelLine(1050.0, KILL))))
+    found = diagnoser.of_ends([(attempt.attempt_id, end)])[attempt.attempt_id]
+    assert found.category is category
