@@ -114,7 +114,9 @@ async function droppedMiddle(capped: Yard): Promise<void> {
   await capped.reach(id, "completed");
   const { page } = await visit(browser, capped, `/jobs/${id}/logs`);
   await line(page, 120_000).waitFor();
-  await page.evaluate(() => (document.querySelector(".log")!.scrollTop = 11_400 * 20));
+  await page.goto(`${capped.url}/jobs/${id}/logs?line=60000`);
   await page.locator(".log .gap").waitFor();
-  expect(await page.locator(".log .gap").innerText()).toMatch(/MiB dropped here/);
+  expect(await page.locator(".log .gap").innerText()).toMatch(/MiB dropped here, [\d,]+ lines/);
+  const after = Number(await page.locator(".log .gap + [data-line]").getAttribute("data-line"));
+  expect(await line(page, after + 1).innerText()).toContain(`line ${after} x`);
 }

@@ -1624,6 +1624,45 @@ export interface components {
             /** Changes */
             changes: components["schemas"]["ChangeAnswer"][];
         };
+        /**
+         * ArrayElement
+         * @description Which element of a job array this is.
+         */
+        ArrayElement: {
+            /** Array Id */
+            array_id: string;
+            /** Index */
+            index: number;
+            /**
+             * Limit
+             * @default 0
+             */
+            limit: number;
+        };
+        /**
+         * AskedServiceAnswer
+         * @description A helper beside the job: started here by a command, or run elsewhere at a url.
+         */
+        AskedServiceAnswer: {
+            /** Name */
+            name: string;
+            /** Url */
+            url?: string | null;
+            /** Command */
+            command?: string | string[] | null;
+            /** Port */
+            port?: number | "auto" | null;
+            /** Health */
+            health?: string | null;
+            /** Ready Timeout S */
+            ready_timeout_s?: number | null;
+            /** Restart */
+            restart?: ("never" | "on-failure") | null;
+            /** Env Vars */
+            env_vars?: {
+                [key: string]: string;
+            } | null;
+        };
         /** AttemptAnswer */
         AttemptAnswer: {
             /** Attempt Id */
@@ -1687,23 +1726,11 @@ export interface components {
              * Changes
              * @description What a plan changed against the attempt before; empty in a job's answer.
              */
-            changes: {
-                [key: string]: unknown;
-            }[];
-            /**
-             * Plan
-             * @description What the next attempt does differently.
-             */
-            plan: {
-                [key: string]: unknown;
-            } | null;
-            /**
-             * Diagnosis
-             * @description Why it failed, with the proof.
-             */
-            diagnosis: {
-                [key: string]: unknown;
-            } | null;
+            changes: components["schemas"]["ChangeAnswer"][];
+            /** @description What the next attempt does differently. */
+            plan: components["schemas"]["PlanAnswer"] | null;
+            /** @description Why it failed, with the proof. */
+            diagnosis: components["schemas"]["DiagnosisAnswer"] | null;
         };
         /** BatchAnswer */
         BatchAnswer: {
@@ -1722,10 +1749,7 @@ export interface components {
              */
             status: "pending" | "scheduled" | "running" | "completed" | "failed" | "retrying" | "cancelling" | "cancelled";
             reason: components["schemas"]["ReasonAnswer"] | null;
-            /** Receipt */
-            receipt: {
-                [key: string]: unknown;
-            } | null;
+            receipt: components["schemas"]["ReceiptAnswer"] | null;
         };
         /** CancelManyAnswer */
         CancelManyAnswer: {
@@ -1846,6 +1870,25 @@ export interface components {
             reported: boolean;
             /** Checked At */
             checked_at: string | null;
+        };
+        /**
+         * CheckpointRuleAnswer
+         * @description Where it saves itself, and what becomes of that.
+         */
+        CheckpointRuleAnswer: {
+            /** Dir */
+            dir: string | null;
+            /** Pattern */
+            pattern: string | null;
+            /** Every */
+            every: number | null;
+            /** Keep */
+            keep: number | null;
+            /**
+             * Resume
+             * @enum {string}
+             */
+            resume: "auto" | "never";
         };
         /**
          * ConfigAnswer
@@ -2052,6 +2095,102 @@ export interface components {
             /** At */
             at: string;
         };
+        /** ExplainAnswer */
+        ExplainAnswer: {
+            /** Job Id */
+            job_id: string;
+            /** Name */
+            name: string;
+            /** Status */
+            status: string;
+            reason: components["schemas"]["ReasonAnswer"] | null;
+            /** Retry Count */
+            retry_count: number;
+            /** Max Retries */
+            max_retries: number;
+            /** Command */
+            command: string | string[];
+            wait: components["schemas"]["ExplainedWaitAnswer"] | null;
+            end: components["schemas"]["ExplainedEndAnswer"] | null;
+            /**
+             * Log Of
+             * @description The service whose log it is; null: the job's own.
+             */
+            log_of: string | null;
+            /** Log Tail */
+            log_tail: string[];
+            diagnosis: components["schemas"]["DiagnosisAnswer"] | null;
+            plan: components["schemas"]["PlanAnswer"] | null;
+            /** Changes */
+            changes: components["schemas"]["ChangeAnswer"][];
+            /** Failures */
+            failures: components["schemas"]["FailureAnswer"][];
+            next: components["schemas"]["ReasonAnswer"];
+            reproduce: components["schemas"]["ReproduceAnswer"];
+            /** Evidence */
+            evidence: components["schemas"]["SavedEvidenceAnswer"][];
+        };
+        /** ExplainedEndAnswer */
+        ExplainedEndAnswer: {
+            /** Attempt Id */
+            attempt_id: string;
+            /** End */
+            end: string;
+            /** Cause */
+            cause: string | null;
+            /** Exit Code */
+            exit_code: number | null;
+            /** Signal */
+            signal: number | null;
+        };
+        /** ExplainedWaitAnswer */
+        ExplainedWaitAnswer: {
+            /** Code */
+            code: string;
+            /** Params */
+            params: {
+                [key: string]: unknown;
+            };
+            /** Position */
+            position: number | null;
+            /**
+             * Est Start Low
+             * @description Seconds since 1970.
+             */
+            est_start_low: number | null;
+            /** Est Start High */
+            est_start_high: number | null;
+            /** Blockers */
+            blockers: string[];
+        };
+        /** FailureAnswer */
+        FailureAnswer: {
+            /** Attempt */
+            attempt: number;
+            /** Exit Code */
+            exit_code: number | null;
+            /** Signal */
+            signal: number | null;
+            /** Cause */
+            cause: string | null;
+            /** Failure Type */
+            failure_type: string | null;
+            /** Category */
+            category: string | null;
+            /** Confidence */
+            confidence: number | null;
+            explanation: components["schemas"]["ReasonAnswer"] | null;
+            root: components["schemas"]["ProofLineAnswer"] | null;
+            /** Strategy */
+            strategy: string | null;
+            plan: components["schemas"]["ReasonAnswer"] | null;
+            /** Changes */
+            changes: components["schemas"]["ChangeAnswer"][];
+            /** Delay S */
+            delay_s: number | null;
+            /** Charged */
+            charged: boolean | null;
+        };
         /** FaultAnswer */
         FaultAnswer: {
             /** Job Id */
@@ -2128,6 +2267,26 @@ export interface components {
             /** Until */
             until: string | null;
         };
+        /**
+         * GateAnswer
+         * @description No new start while it is closed; a limit of 100 is off.
+         */
+        GateAnswer: {
+            /**
+             * Name
+             * @enum {string}
+             */
+            name: "cpu" | "memory" | "disk";
+            /**
+             * Value
+             * @description Percent.
+             */
+            value: number;
+            /** Limit */
+            limit: number;
+            /** Closed */
+            closed: boolean;
+        };
         /** GpuAnswer */
         GpuAnswer: {
             /** Node Id */
@@ -2150,14 +2309,22 @@ export interface components {
             fence_reason: string | null;
             /** Locked By Other Server */
             locked_by_other_server: boolean;
-            /** Holders */
-            holders: {
-                [key: string]: unknown;
-            }[];
+            /**
+             * Holders
+             * @description Processes that are not of our jobs.
+             */
+            holders: components["schemas"]["HolderAnswer"][];
             /** Jobs */
-            jobs: {
-                [key: string]: unknown;
-            }[];
+            jobs: components["schemas"]["GpuJobAnswer"][];
+        };
+        /** GpuJobAnswer */
+        GpuJobAnswer: {
+            /** Job Id */
+            job_id: string | null;
+            /** Attempt Id */
+            attempt_id: string;
+            /** Share */
+            share: number;
         };
         /** GpuNowAnswer */
         GpuNowAnswer: {
@@ -2181,14 +2348,13 @@ export interface components {
             fence_reason: string | null;
             /** Locked By Other Server */
             locked_by_other_server: boolean;
-            /** Holders */
-            holders: {
-                [key: string]: unknown;
-            }[];
+            /**
+             * Holders
+             * @description Processes that are not of our jobs.
+             */
+            holders: components["schemas"]["HolderAnswer"][];
             /** Jobs */
-            jobs: {
-                [key: string]: unknown;
-            }[];
+            jobs: components["schemas"]["GpuJobAnswer"][];
             /** At */
             at: string | null;
             /**
@@ -2234,6 +2400,15 @@ export interface components {
             /** Version */
             version: string;
         };
+        /** HolderAnswer */
+        HolderAnswer: {
+            /** Pid */
+            pid: number;
+            /** User */
+            user: string;
+            /** Name */
+            name: string;
+        };
         /** JobAnswer */
         JobAnswer: {
             /** Job Id */
@@ -2268,10 +2443,7 @@ export interface components {
             efficiency: components["schemas"]["EfficiencyAnswer"] | null;
             /** @description What was checked before its start; null in lists, and where nothing was. */
             preflight: components["schemas"]["PreflightAnswer"] | null;
-            /** Diagnosis */
-            diagnosis: {
-                [key: string]: unknown;
-            } | null;
+            diagnosis: components["schemas"]["DiagnosisAnswer"] | null;
             /** @description The newest attempt. */
             attempt: components["schemas"]["AttemptAnswer"] | null;
             /** Submitted At */
@@ -2364,20 +2536,12 @@ export interface components {
             timeout_s: number | null;
             /** Grace S */
             grace_s: number;
-            /** Array */
-            array: {
-                [key: string]: unknown;
-            } | null;
+            array: components["schemas"]["ArrayElement"] | null;
             /** Prefetch */
             prefetch: string[];
-            /** Checkpoint */
-            checkpoint: {
-                [key: string]: unknown;
-            } | null;
+            checkpoint: components["schemas"]["CheckpointRuleAnswer"] | null;
             /** Services */
-            services: {
-                [key: string]: unknown;
-            }[];
+            services: components["schemas"]["AskedServiceAnswer"][];
             /** Notify */
             notify: {
                 [key: string]: unknown;
@@ -2663,9 +2827,7 @@ export interface components {
                 [key: string]: number;
             };
             /** Gates */
-            gates: {
-                [key: string]: unknown;
-            }[];
+            gates: components["schemas"]["GateAnswer"][];
             /** Nodes */
             nodes: components["schemas"]["NodeNowAnswer"][];
             /** Gpus */
@@ -3063,9 +3225,7 @@ export interface components {
             /** Running */
             running: components["schemas"]["JobAnswer"][];
             /** Gates */
-            gates: {
-                [key: string]: unknown;
-            }[];
+            gates: components["schemas"]["GateAnswer"][];
         };
         /**
          * RankAnswer
@@ -3088,7 +3248,10 @@ export interface components {
             /** Ended At */
             ended_at: string | null;
         };
-        /** ReasonAnswer */
+        /**
+         * ReasonAnswer
+         * @description Words for it are the reader's business.
+         */
         ReasonAnswer: {
             /** Code */
             code: string;
@@ -3112,9 +3275,7 @@ export interface components {
              * Signals
              * @default []
              */
-            signals: {
-                [key: string]: unknown;
-            }[];
+            signals: components["schemas"]["SentSignalAnswer"][];
             /** Processes Ended */
             processes_ended?: number | null;
             /** Proof */
@@ -3128,9 +3289,7 @@ export interface components {
              * Gpus
              * @default []
              */
-            gpus: {
-                [key: string]: unknown;
-            }[];
+            gpus: components["schemas"]["ReturnedGpuAnswer"][];
             /**
              * Ports
              * @default []
@@ -3157,6 +3316,28 @@ export interface components {
             message: string;
         };
         /**
+         * ReproduceAnswer
+         * @description The command as the attempt ran it that failed last.
+         */
+        ReproduceAnswer: {
+            /** Attempt */
+            attempt: number;
+            /** Command */
+            command: string | string[];
+            /** Params */
+            params: {
+                [key: string]: unknown;
+            };
+            /** Working Dir */
+            working_dir: string | null;
+            /** Env */
+            env: {
+                [key: string]: string;
+            };
+            /** Batch Scale */
+            batch_scale: string | number;
+        };
+        /**
          * RequestAnswer
          * @description What it would be given, with this server's defaults.
          */
@@ -3169,6 +3350,17 @@ export interface components {
             gpu_count: number;
             /** Gpu Type */
             gpu_type: string | null;
+        };
+        /** ReturnedGpuAnswer */
+        ReturnedGpuAnswer: {
+            /** Index */
+            index: number;
+            /** Memory Before Mb */
+            memory_before_mb?: number | null;
+            /** Memory After Mb */
+            memory_after_mb?: number | null;
+        } & {
+            [key: string]: unknown;
         };
         /** RuleAnswer */
         RuleAnswer: {
@@ -3256,6 +3448,24 @@ export interface components {
                 [key: string]: number | string;
             };
             use: components["schemas"]["UseAnswer"] | null;
+        };
+        /** SavedEvidenceAnswer */
+        SavedEvidenceAnswer: {
+            /** Attempt */
+            attempt: number;
+            /** Files */
+            files: string[];
+        };
+        /** SentSignalAnswer */
+        SentSignalAnswer: {
+            /** Signal */
+            signal: string | number;
+            /** At */
+            at?: number | string | null;
+            /** Target */
+            target?: unknown;
+        } & {
+            [key: string]: unknown;
         };
         /** SeriesAnswer */
         SeriesAnswer: {
@@ -3467,21 +3677,6 @@ export interface components {
             params: {
                 [key: string]: unknown;
             };
-        };
-        /**
-         * ArrayElement
-         * @description Which element of a job array this is.
-         */
-        ArrayElement: {
-            /** Array Id */
-            array_id: string;
-            /** Index */
-            index: number;
-            /**
-             * Limit
-             * @default 0
-             */
-            limit: number;
         };
         /**
          * BatchSubmission
@@ -4676,6 +4871,8 @@ export interface operations {
                 grep?: string | null;
                 /** @description `grep` is a simple regular expression. */
                 regex?: boolean;
+                /** @description In `grep` capitals do not matter. */
+                ignore_case?: boolean;
                 rank?: number;
                 attempt?: number | null;
                 /** @description The bytes as they were written. */
@@ -4936,9 +5133,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["ExplainAnswer"];
                 };
             };
             /** @description What went wrong. */
@@ -6883,6 +7078,8 @@ export interface operations {
                 grep?: string | null;
                 /** @description `grep` is a simple regular expression. */
                 regex?: boolean;
+                /** @description In `grep` capitals do not matter. */
+                ignore_case?: boolean;
                 rank?: number;
                 attempt?: number | null;
                 /** @description The bytes as they were written. */

@@ -30,12 +30,6 @@ export function useLogFind(log: OpenLog) {
   });
   const current = computed(() => numbers.value[place.value] ?? null);
 
-  function question(): { grep: string; regex: boolean } {
-    if (!regex.value && exact.value) return { grep: wanted.value, regex: false };
-    const text = regex.value ? wanted.value : escaped(wanted.value);
-    return { grep: exact.value ? text : `(?i)${text}`, regex: true };
-  }
-
   async function look(): Promise<void> {
     const mine = (turn += 1);
     numbers.value = [];
@@ -45,7 +39,7 @@ export function useLogFind(log: OpenLog) {
     looking.value = wanted.value !== "";
     if (!wanted.value) return;
     try {
-      const page = await log.load({ ...question(), from: 0, limit: MOST });
+      const page = await log.load({ grep: wanted.value, regex: regex.value, ignore_case: !exact.value, from: 0, limit: MOST });
       if (mine !== turn) return;
       numbers.value = page.numbers ?? [];
       all.value = page.complete && numbers.value.length < MOST;
