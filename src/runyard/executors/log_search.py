@@ -30,14 +30,15 @@ def grep(
     text: str,
     *,
     regex: bool = False,
+    ignore_case: bool = False,
     tail: int | None = None,
     first: int = 0,
     limit: int = 1000,
     seconds: float = _MOST_SECONDS,
 ) -> Page:
     """Lines that hold `text`: the last `tail` of them, or the first `limit` from `first` on."""
-    matches = _pattern(text) if regex else (lambda line: text in line)
-    needle = b"" if regex else text.encode("utf-8", "replace")
+    matches = _pattern(text, ignore_case) if regex else _containing(text, ignore_case)
+    needle = b"" if regex else _needle(text, ignore_case)
     deadline = time.monotonic() + seconds
     with log.opened() as (handle, size):
         log.index.extend(handle, size)
@@ -47,7 +48,7 @@ def grep(
         found: list[tuple[Span, str]] = []
         complete = True
         for bounds in chunks if tail is None else reversed(chunks):
-            hits = list(_hits(handle, bounds, needle, matches))
+            hits = list(_hits(handle, bounds, needle, matches, ignore_case))
             found += hits if tail is None else reversed(hits)
             if len(found) >= wanted:
                 break
@@ -87,10 +88,12 @@ def _line_end(handle: int, first: int, end: int, stop: int) -> int:
 
 
 def _hits(
-    handle: int, bounds: tuple[int, int], needle: bytes, matches: Matcher
+    handle: int, bounds: tuple[int, int], needle: bytes, matches: Matcher, ignore_case: bool
 ) -> Iterator[tuple[Span, str]]:
     start, end = bounds
     data = os.pread(handle, end - start, start)
+    if ignore_case and needle:
+        data = data.lower()  # of ASCII only, so that every byte stays where it is
     place = data.find(needle)
     while 0 <= place < len(data):
         first = data.rfind(b"\n", 0, place) + 1
@@ -104,12 +107,26 @@ def _hits(
         place = data.find(needle, last + 1)
 
 
-def _pattern(text: str) -> Matcher:
+def _containing(text: str, ignore_case: bool) -> Matcher:
+    if not ignore_case:
+        return lambda line: text in line
+    folded = text.casefold()
+    return lambda line: folded in line.casefold()
+
+
+def _needle(text: str, ignore_case: bool) -> bytes:
+    """What a line must hold to be looked at; nothing where capitals are not only ASCII."""
+    if not ignore_case:
+        return text.encode("utf-8", "replace")
+    return text.lower().encode() if text.isascii() else b""
+
+
+def _pattern(text: str, ignore_case: bool = False) -> Matcher:
     if len(text) > _LONGEST_PATTERN:
         raise _refused(f"it is longer than {_LONGEST_PATTERN} characters")
     try:
         parsed = _parser.parse(text)
-        compiled = re.compile(text)
+        compiled = re.compile(text, re.IGNORECASE if ignore_case else 0)
     except (re.error, RecursionError, OverflowError) as error:
         raise _refused(str(error)) from None
     if _open_repeats(parsed, inside=False) > _MOST_OPEN_REPEATS:

@@ -96,3 +96,11 @@ def test_a_search_that_takes_too_long_says_that_it_is_not_complete(log):
     found = log(b"line\n" * (MB // 2))
     page = grep(found, "absent", seconds=0)
     assert not page.complete
+
+
+def test_capitals_do_not_matter_when_asked(log):
+    found = log("Loss 1\nno\nLOSS 2\nÄrger\nloss\rgone\n".encode())
+    assert grep(found, "loss", ignore_case=True).lines == ["Loss 1", "LOSS 2"]
+    assert grep(found, "loss").lines == []
+    assert grep(found, "äRGER", ignore_case=True).numbers == [3]
+    assert grep(found, r"^loss \d", regex=True, ignore_case=True).numbers == [0, 2]

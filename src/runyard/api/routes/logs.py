@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -39,6 +40,13 @@ OTHER_FORMS: dict[int | str, dict[str, Any]] = {
 Count = Annotated[int | None, Query(ge=0, le=_FAR)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Search:
+    text: str
+    regex: bool
+    ignore_case: bool
+
+
 @router.get(
     "/jobs/{ref}/logs",
     operation_id="get_logs",
@@ -55,6 +63,7 @@ async def get_logs(
         str | None, Query(max_length=1000, description="Lines with this text.")
     ] = None,
     regex: Annotated[bool, Query(description="`grep` is a simple regular expression.")] = False,
+    ignore_case: Annotated[bool, Query(description="In `grep` capitals do not matter.")] = False,
     rank: Annotated[int, Query(ge=0, le=100_000)] = 0,
     attempt: Annotated[int | None, Query(ge=1, le=2**31)] = None,
     raw: Annotated[bool, Query(description="The bytes as they were written.")] = False,
@@ -81,7 +90,8 @@ async def get_logs(
     log = _files(request).at(path)
     if raw:
         return _raw(log, ref, offset or 0, length)
-    page = await run_in_threadpool(_page, log, tail, from_, limit, grep, regex)
+    search = _Search(grep, regex, ignore_case) if grep else None
+    page = await run_in_threadpool(_page, log, tail, from_, limit, search)
     number = attempt or _number(path)
     answer = _answer(page, number, ended)
     if outlined:
@@ -107,13 +117,20 @@ def _page(
     tail: int | None,
     first: int | None,
     limit: int | None,
-    grep: str | None,
-    regex: bool,
+    search: _Search | None,
 ) -> Page:
     wanted = min(_LIMIT if limit is None else limit, _MOST_LINES)
     last = None if first is not None else min(_TAIL if tail is None else tail, _MOST_LINES)
-    if grep:
-        return log_search.grep(log, grep, regex=regex, tail=last, first=first or 0, limit=wanted)
+    if search:
+        return log_search.grep(
+            log,
+            search.text,
+            regex=search.regex,
+            ignore_case=search.ignore_case,
+            tail=last,
+            first=first or 0,
+            limit=wanted,
+        )
     if last is None:
         return log.lines(first or 0, wanted)
     return log.tail(last)
