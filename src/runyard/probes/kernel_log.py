@@ -9,6 +9,7 @@ import os
 import re
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -46,6 +47,7 @@ class KernelLog:
         self._running = running  # seconds since the machine was started
         self._lock = threading.Lock()
         self._handle: int | None = None
+        self._closing: weakref.finalize[[int], KernelLog] | None = None
         self._kept: deque[KernelLine] = deque(maxlen=MOST_KEPT)
 
     def since(self, at: float) -> list[KernelLine]:
@@ -56,14 +58,15 @@ class KernelLog:
 
     def close(self) -> None:
         with self._lock:
-            if self._handle is not None:
-                os.close(self._handle)
-                self._handle = None
+            if self._closing is not None:
+                self._closing()
+            self._handle = self._closing = None
 
     def _read(self) -> None:
         if self._handle is None:
             flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
             self._handle = os.open(self._device, flags)
+            self._closing = weakref.finalize(self, os.close, self._handle)
         started = self._clock() - self._running()
         buses: Mapping[str, str] | None = None
         until = time.monotonic() + MOST_S
