@@ -50,7 +50,7 @@ def test_a_completed_job_is_told(engine):
         "reason": None,
         "owner": "ann",
         "exit_code": 0,
-        "url": f"http://127.0.0.1:8765/api/v1/training/jobs/{ref}",
+        "url": f"http://127.0.0.1:8765/jobs/{ref}",
     }
     assert "s3cret" not in str(body) + str(job)
 
