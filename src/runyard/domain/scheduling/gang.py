@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 
-from runyard.domain.resources import Gpu
-from runyard.domain.scheduling.gpu_choice import usable
+from runyard.domain.resources import Capacity, Request
+from runyard.domain.scheduling.gpu_choice import WHOLE, matches_type
 from runyard.domain.scheduling.room import Fit, Room
 from runyard.domain.scheduling.view import MachineView, Reservation, ShapeView
 from runyard.domain.slices import Slice
 
 Chosen = list[tuple[MachineView, Fit]]  # one for each slice, in their order
 Reserved = Callable[[MachineView], Reservation | None]
+MOST_ON_ONE = 4096  # slices that ask for nothing
 
 
 def groups(machines: Iterable[MachineView]) -> list[list[MachineView]]:
@@ -40,22 +41,40 @@ def fit_gang(
     return min(found, key=_machines_used, default=None)
 
 
-def most_slices(
-    shape: ShapeView,
-    group: Sequence[MachineView],
-    room: Room,
-    allowed: Callable[[Gpu], bool] = usable,
-) -> int:
-    """How many slices of the shape the machines of a group hold, at most as many as it has."""
+def most_slices(shape: ShapeView, group: Sequence[MachineView], room: Room) -> int:
+    """How many slices of the shape the machines of a group hold now, at most as many as it has."""
     spread = shape.gang is not None and shape.gang.placement == "spread"
     each = 1 if spread else shape.nodes
     held = 0
     for machine in group:
         requests = repeat(shape.request, min(each, shape.nodes - held))
-        held += len(room.fits(machine, requests, allowed=allowed))
+        held += len(room.fits(machine, requests))
         if held >= shape.nodes:
             break
     return held
+
+
+def slices_when_empty(shape: ShapeView, group: Iterable[MachineView]) -> int:
+    """The same with nothing else there and every GPU to be had; each machine holds one or more."""
+    if shape.gang is not None and shape.gang.placement == "spread":
+        return sum(1 for _ in group)
+    return sum(_times(shape.request, machine.capacity) for machine in group)
+
+
+def _times(request: Request, capacity: Capacity) -> int:
+    """How many of these requests an empty machine holds."""
+    alike = [gpu for gpu in capacity.gpus if matches_type(request.gpu_type, gpu.name)]
+    amounts = [
+        (request.cpu_milli, capacity.cpu_milli),
+        (request.memory_mb, capacity.memory_mb),
+        (request.port_count, capacity.port_count),
+    ]
+    most = [total // each for each, total in amounts if each]
+    if request.shares_gpu:
+        most.append(len(alike) * (WHOLE // request.gpu_milli))
+    elif request.gpu_milli:
+        most.append(len(alike) // request.gpu_whole)
+    return min(most, default=MOST_ON_ONE)
 
 
 def _spread(

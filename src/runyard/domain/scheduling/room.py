@@ -92,14 +92,13 @@ class Room:
         machine: MachineView,
         requests: Iterable[Request],
         reserved: Reservation | None = None,
-        allowed: Callable[[Gpu], bool] = usable,
     ) -> list[Fit]:
         """How these fit there beside each other, up to the first that does not."""
         used: Used | None = None
         found: list[Fit] = []
         for request in requests:
             here = used or self.used(machine.machine_id)
-            fit = _fit(here, machine, request, reserved, allowed)
+            fit = _fit(here, machine, request, reserved, usable)
             if fit is None:
                 break
             found.append(fit)
@@ -200,6 +199,9 @@ def _kept_gpus(reserved: Reservation | None) -> Mapping[str, int] | None:
     if reserved is None or not reserved.gpu_uuids:
         return None
     each = reserved.request.gpu_milli if reserved.request.shares_gpu else WHOLE
+    if reserved.slices == 1:
+        return dict.fromkeys(reserved.gpu_uuids, each)
+    # Slices on one machine may share a GPU.
     return {uuid: many * each for uuid, many in Counter(reserved.gpu_uuids).items()}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from runyard.domain import reasons
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import Capacity, Gpu, Request
-from runyard.domain.scheduling.gang import groups, most_slices
+from runyard.domain.scheduling.gang import groups, most_slices, slices_when_empty
 from runyard.domain.scheduling.gpu_choice import WHOLE, matches_type
 from runyard.domain.scheduling.room import Room, Shortage
 from runyard.domain.scheduling.view import MachineView, Reservation, ShapeView
@@ -84,9 +84,8 @@ def _on_machine(
 
 def _too_few(shape: ShapeView, machines: Sequence[MachineView]) -> Reason | None:
     """Of a job of several slices: the machines hold too few of them even when they are empty."""
-    empty = Room()
     fitting = [machine for machine in machines if runs_on(shape, machine)]
-    held = [most_slices(shape, group, empty, _any) for group in groups(fitting)]
+    held = [slices_when_empty(shape, group) for group in groups(fitting)]
     if any(many >= shape.nodes for many in held):
         return None
     # A server's own machine is one node, however large it is.
@@ -101,8 +100,8 @@ def _not_enough_nodes(
     reserved: Callable[[MachineView], Reservation | None],
 ) -> Reason:
     """From the group of machines that comes nearest to holding all slices."""
-    nearest = max(groups(machines), key=lambda group: most_slices(shape, group, room))
-    free = most_slices(shape, nearest, room)
+    counted = [(most_slices(shape, group, room), group) for group in groups(machines)]
+    free, nearest = max(counted, key=lambda item: item[0])
     kept = [found for machine in nearest if (found := reserved(machine)) is not None]
     if free >= shape.nodes and kept:
         return Reason(reasons.RESERVED, {"job": kept[0].ref or str(kept[0].job_id)})
@@ -206,15 +205,13 @@ def _total(resource: str, request: Request, capacity: Capacity) -> int:
         return capacity.port_count
     if not request.gpu_milli:
         return 0
+    if request.gpu_type is None:
+        return WHOLE * len(capacity.gpus)
     return WHOLE * sum(1 for gpu in capacity.gpus if matches_type(request.gpu_type, gpu.name))
 
 
 def _not_fenced(gpu: Gpu) -> bool:
     return not gpu.fenced
-
-
-def _any(gpu: Gpu) -> bool:  # noqa: ARG001
-    return True
 
 
 def _unavailable(executor: str, machines: Sequence[MachineView]) -> Reason:
