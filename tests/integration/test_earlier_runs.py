@@ -30,6 +30,16 @@ def test_the_same_job_again_is_told_what_it_used(yard):
     assert 0.1 <= found["memory_gb"] < 4
     assert found["gpu_memory_mb"] is None
     assert 3 <= found["seconds"] < 60
+    said = yard.cli("submit", "--name", "same", "--gpus", "0", "--", *body["command"])
+    assert said.stdout.strip().startswith("job-")
+    assert f"Earlier runs of this job ({first['job_id']}) used at most: " in said.stderr
+    yard.env["RUNYARD_LANG"] = "zh"
+    again = yard.cli("run", "-d", "--name", "same", "--gpus", "0", "--", *body["command"])
+    assert f"此作业以前的运行 ({first['job_id']}) 最多使用" in again.stderr
+    followed = yard.cli("run", "--name", "same", "--gpus", "0", "--", *body["command"])
+    assert f"此作业以前的运行 ({first['job_id']}) 最多使用" in followed.stderr
+    quiet = yard.cli("submit", "-q", "--name", "same", "--gpus", "0", "--", *body["command"])
+    assert quiet.stderr == ""
     other = {**body, "name": "other", "hold": True}
     assert yard.api("POST", "/jobs", other).body["suggestion"] is None
 

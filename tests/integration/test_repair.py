@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import runyard
+from runyard.supervisor import cgroup
 from yards import until
 
 PROGRAM = Path(__file__).parents[1] / "repairable_program.py"
@@ -97,6 +98,36 @@ def test_a_kill_by_somebody_is_told_from_an_out_of_memory(make_yard, tmp_path):
     assert ended["diagnosis"]["failure_type"] == "out_of_memory"
     assert ended["diagnosis"]["category"] == "host_oom"
     assert ended["diagnosis"]["facts"]["limit_mb"] in (102, 103)
+
+
+@pytest.mark.skipif("memory" not in cgroup.find(), reason="no memory group can be made here")
+def test_a_kill_by_the_kernel_is_told_from_one_by_a_person(make_yard, tmp_path):
+    """R18: the same signal 9, and explain names the memory with its limit for the one, and for the
+    other that nobody here sent it."""
+    yard = make_yard(env={"RUNYARD_ENFORCE_MEMORY": "cgroup"}).start()
+    pid_file = tmp_path / "pid"
+    grow = "kept = []\nwhile True: kept.append(bytearray(2 << 20))"
+    by_kernel = yard.submit([sys.executable, "-c", grow], memory_gb=0.0625)
+    wait = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+    by_person = yard.submit([sys.executable, "-c", wait, str(pid_file)], memory_gb=0.0625)
+    until(lambda: pid_file.exists() and pid_file.read_text())
+    os.kill(int(pid_file.read_text()), signal.SIGKILL)
+    for ref in (by_kernel, by_person):
+        yard.wait(ref, "failed", seconds=60)
+        [attempt] = yard.attempts(ref)
+        assert (attempt["exit_code"], attempt["signal"]) == (None, 9)
+    found = {ref: yard.ask(f"/jobs/{ref}/explain") for ref in (by_kernel, by_person)}
+    memory = found[by_kernel]["diagnosis"]
+    assert (memory["category"], memory["confidence"]) == ("host_oom", 1.0)
+    assert memory["facts"]["oom_kills"] >= 1
+    assert memory["facts"]["limit_mb"] == 64
+    person = found[by_person]["diagnosis"]
+    assert (person["category"], person["failure_type"]) == ("unknown_kill", "killed_externally")
+    shown = yard.cli("explain", by_kernel).stdout
+    assert "64" in shown
+    assert "memory" in shown
+    other = yard.cli("explain", by_person).stdout
+    assert "memory had not run out" in other
 
 
 def test_a_full_disk_waits_for_space(yard, history):

@@ -17,6 +17,7 @@ from runyard.domain.events import StoredEvent
 from runyard.domain.job import Job
 from runyard.domain.progress.point import Checkpoint
 from runyard.domain.reasons import Reason
+from runyard.domain.states import AttemptStatus
 from runyard.engine import checkpoint_listing, job_dirs, story
 from runyard.engine.loop import Loop
 from runyard.engine.parts import Parts
@@ -50,6 +51,7 @@ class Checkpointing:
         self._lock = threading.Lock()
         self._looks: dict[int, threading.Lock] = {}
         self._ended: set[int] = set()
+        self.chosen: dict[int, str] = {}  # by job: what its newest attempt goes on from
         self._reported: dict[int, dict[str, tuple[int, Checkpoint]]] = {}
         self._loop = Loop("checkpoints", self._tick, EVERY_S)
 
@@ -70,6 +72,8 @@ class Checkpointing:
 
     def _heard(self, told: Sequence[StoredEvent]) -> None:
         ended = {one.job_id for one in told if one.event.code in _ENDS and one.job_id is not None}
+        for job_id in ended:
+            self.chosen.pop(job_id, None)
         if ended:
             with self._lock:
                 self._ended |= ended
@@ -202,6 +206,20 @@ class Checkpointing:
 
         self._parts.store.write(work, durable=False)
 
+    def _in_use(self, job: Job) -> list[str]:
+        """What its newest attempt went on from, or is about to: it may read it at any time."""
+        with self._parts.store.read() as reader:
+            attempt = reader.attempt(job.attempt_id())
+            if attempt is None or attempt.status is AttemptStatus.ENDED:
+                return []
+            chosen = [
+                str(one.event.params["path"])
+                for one in reader.events(job.id)
+                if one.event.code == events.CHECKPOINT_CHOSEN
+                and one.event.attempt_id == attempt.attempt_id
+            ]
+        return [*chosen, *filter(None, [self.chosen.get(job.id)])]
+
     def _retain(
         self, job: Job, folder: str, found: dict[str, Found], rows: Iterable[CheckpointRecord]
     ) -> None:
@@ -209,7 +227,9 @@ class Checkpointing:
         assert spec is not None
         assert spec.keep is not None
         removed = []
-        for row in keeping.superfluous(list(rows), spec.keep, running=job.attempt_number):
+        used = self._in_use(job)
+        running = job.attempt_number
+        for row in keeping.superfluous(list(rows), spec.keep, running, used):
             one = found.get(row.path)
             if one is not None and checkpoint_listing.remove(folder, one):
                 story.of(job.ref).info("checkpoint {} removed: {} are kept", row.path, spec.keep)

@@ -17,6 +17,8 @@ from runyard.engine.starts import AS_SUBMITTED, Start
 from runyard.executors.base import ExecutorUnavailable, Launch, ServiceLaunch
 from runyard.settings import Settings
 
+CHECKING_S = 600.0  # that choosing a checkpoint may take
+
 
 @dataclass(frozen=True, slots=True)
 class Placed:
@@ -39,6 +41,7 @@ class Launcher:
         self._failed = failed
         self._base_env = base_environment()
         self.resuming: Resuming | None = None
+        self._checking: dict[str, float] = {}  # attempt -> since when its checkpoint is chosen
 
     def launch(self, placed: Placed) -> None:
         """Hand the attempt to its executor. One that goes on where another was cut off is handed
@@ -46,6 +49,7 @@ class Launcher:
         if self.resuming is None or not self.resuming.may_resume(placed.job, placed.attempt):
             self._start(placed)
             return
+        self._checking[placed.attempt.attempt_id] = time.monotonic()
         name = f"resume {placed.attempt.attempt_id}"
         threading.Thread(target=self._resume, args=(placed,), name=name, daemon=True).start()
 
@@ -57,7 +61,16 @@ class Launcher:
         except Exception as error:
             log = story.of(placed.job.ref, placed.attempt.attempt_id)
             log.opt(exception=error).error("no checkpoint could be chosen: it begins anew")
-        self._start(replace(placed, start=replace(placed.start, resume_from=path)))
+        try:
+            self._start(replace(placed, start=replace(placed.start, resume_from=path)))
+        finally:
+            self._checking.pop(placed.attempt.attempt_id, None)
+
+    def is_checking(self, attempt_id: str) -> bool:
+        """Whether it is on its way, however long a slow disk takes: nothing of it is there yet,
+        and yet it is not lost. One that hangs is given up some time."""
+        since = self._checking.get(attempt_id)
+        return since is not None and time.monotonic() - since < CHECKING_S
 
     def _start(self, placed: Placed) -> None:
         log = story.of(placed.job.ref, placed.attempt.attempt_id)

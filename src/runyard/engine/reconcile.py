@@ -53,6 +53,8 @@ class Reconciler:
         self._commands = commands
         self._record = record
         self._takeover = Takeover(parts)
+        # Attempts that are placed and not handed over yet for a reason that is known.
+        self.is_on_its_way: Callable[[str], bool] = lambda _attempt_id: False
         self._adopted: list[tuple[Attempt, Sighting]] = []
 
     def adopt(self) -> Found:
@@ -127,6 +129,7 @@ class Reconciler:
                 for attempt in attempts
                 if attempt.executor == name
                 and attempt.created_at <= before
+                and not self.is_on_its_way(attempt.attempt_id)
                 and (sighting := seen.get(attempt.attempt_id)) is not None
                 and sighting.sight is Sight.ABSENT
             }

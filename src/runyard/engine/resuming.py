@@ -88,6 +88,7 @@ class Resuming:
             log.info("begins anew: there is no good checkpoint to go on from")
             return None
         log.info("goes on from {} (step {})", chosen.path, chosen.step)
+        self._checkpointing.chosen[job.id] = chosen.path
         self._note(job, attempt, chosen)
         return chosen.path
 

@@ -84,6 +84,7 @@ class Runtime:
         self.log_reading = LogReading(parts, self.metric_history)
         self.checkpointing = Checkpointing(parts)
         self.log_reading.on_checkpoint(self.checkpointing.reported)
+        self._reconciler.is_on_its_way = self.launcher.is_checking
         self.launcher.resuming = Resuming(parts, self.checkpointing)
         self.ender.before_plan = self.launcher.resuming.before_plan
         self.peak_keeping = PeakKeeping(parts)

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from runyard.domain.states import AttemptEnd
+from runyard.engine import launching
 from runyard.executors.base import ExecutorUnavailable
 from scripted_executor import ScriptedExecutor
 from yards import until
@@ -125,3 +126,35 @@ def test_the_same_without_retries_is_failed_and_says_so(engine):
     engine.look(ahead=11)
     engine.wait(ref, "failed")
     assert engine.reason(ref)[0] == "supervisor_lost"
+
+
+def test_a_checkpoint_that_takes_long_to_choose_is_waited_for(engine, monkeypatch):
+    """A slow disk: reconciling looks again and again meanwhile, and nothing is started twice."""
+    ref = engine.running(max_retries=3, checkpoint={"resume": "auto"})
+    chosen = threading.Event()
+    resuming = engine.yard.runtime.launcher.resuming
+    monkeypatch.setattr(resuming, "path", lambda _job, _attempt: chosen.wait(60) and None)
+    engine.finish(ref, 1)
+    engine.let_time_pass(lambda: engine.job(ref).attempt_number == 2)
+    for _ in range(3):
+        engine.look(ahead=60)
+        assert engine.status(ref) == "scheduled"
+    assert f"{ref}.2" not in engine.executor.refused
+    chosen.set()
+    engine.wait(ref, "running")
+    assert len(engine.attempts(ref)) == 2
+    assert engine.job(ref).retry_count == 1
+
+
+def test_one_that_is_never_chosen_is_given_up(engine, monkeypatch):
+    """A disk that hangs for good: the attempt ends as never started, and is tried again."""
+    ref = engine.running(max_retries=3, checkpoint={"resume": "auto"})
+    chosen = threading.Event()
+    launcher = engine.yard.runtime.launcher
+    monkeypatch.setattr(launcher.resuming, "path", lambda _job, _attempt: chosen.wait(60) and None)
+    engine.finish(ref, 1)
+    engine.let_time_pass(lambda: engine.job(ref).attempt_number == 2)
+    monkeypatch.setattr(launching, "CHECKING_S", 0.0)
+    engine.look(ahead=60)
+    until(lambda: engine.attempts(ref)[1].end is AttemptEnd.NEVER_STARTED)
+    chosen.set()

@@ -13,7 +13,7 @@ from runyard.sdk.job import Job
 
 TAKES_COMMAND = True
 _MOST_BYTES = 6_000_000
-_ANSWER = ("job_id", "id", "status", "submitted_at", "warnings")
+_ANSWER = ("job_id", "id", "status", "submitted_at", "warnings", "suggestion")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +46,7 @@ def submit(args: argparse.Namespace, jobs: list[dict[str, Any]]) -> int:
         print(job.id)
     if not args.quiet:
         warn(made)
+        suggest(made)
     return 0
 
 
@@ -74,6 +75,19 @@ def _submit_many(client: Client, jobs: list[dict[str, Any]], key: str | None) ->
                 refused.message += f" {len(made)} of {len(jobs)} jobs were accepted before."
             raise
     return made
+
+
+def suggest(made: list[Job]) -> None:
+    """What earlier runs of the same jobs used, said once."""
+    found = [job.data["suggestion"] for job in made if job.data.get("suggestion")]
+    if not found:
+        return
+    import sys
+
+    from runyard.cli import suggestions
+
+    for text in dict.fromkeys(map(suggestions.told, found)):
+        print(f"runyard: {text}", file=sys.stderr)
 
 
 def warn(made: list[Job]) -> None:

@@ -14,7 +14,7 @@ GOOD, BAD, GONE = CheckpointVerdict.GOOD, CheckpointVerdict.BAD, CheckpointVerdi
 UNKNOWN = CheckpointVerdict.UNKNOWN
 
 
-def saved(step, verdict=GOOD, *, at=None, size=100, reported=False, why=None):
+def saved(step, verdict=GOOD, *, at=None, size=100, reported=False, why=None, metrics=None):
     return CheckpointRecord(
         job_id=1,
         attempt=1,
@@ -25,6 +25,7 @@ def saved(step, verdict=GOOD, *, at=None, size=100, reported=False, why=None):
         step=step,
         verdict=verdict,
         reported=reported,
+        metrics=metrics or {},
         why=Reason(why) if why else None,
     )
 
@@ -74,6 +75,34 @@ def test_the_last_two_good_ones_are_kept_whatever_is_asked_for():
     assert keeping.superfluous(records, 3) == []
     assert keeping.superfluous([saved(1), saved(2, BAD), saved(3, BAD)], 1) == []
     assert steps(keeping.superfluous([saved(1, BAD), saved(2), saved(3)], 2)) == [1]
+
+
+def test_the_best_is_kept_however_old_it_is():
+    told = [3.0, 1.0, 2.0, float("nan"), 2.5, 2.5]
+    records = [saved(step, metrics={"eval_loss": loss}) for step, loss in enumerate(told)]
+    assert keeping.best(records).step == 1
+    assert steps(keeping.superfluous(records, 2)) == [3, 2, 0]
+
+
+def test_the_best_of_what_is_better_when_it_is_more():
+    records = [
+        saved(step, metrics={"val_accuracy": step / 10, "loss": step}) for step in (3, 1, 2)
+    ]
+    assert keeping.best(records).step == 3, "held-out data tell more than the training's loss"
+    records = [saved(1, metrics={"loss": 1}), saved(2, metrics={"loss": 1}), saved(3)]
+    assert keeping.best(records).step == 2, "the newest of equals"
+
+
+def test_without_numbers_there_is_no_best():
+    assert keeping.best([saved(1), saved(2)]) is None
+    assert keeping.best([saved(1, metrics={"loss": float("nan")}), saved(2)]) is None
+    assert keeping.best([saved(1, metrics={"loss": "NaN", "step": 3})]) is None
+
+
+def test_what_is_in_use_is_kept():
+    records = [saved(step) for step in range(5)]
+    assert steps(keeping.superfluous(records, 2)) == [2, 1, 0]
+    assert steps(keeping.superfluous(records, 2, in_use=[records[1].path])) == [2, 0]
 
 
 @given(
