@@ -21,7 +21,7 @@ def runs_on(shape: ShapeView, machine: MachineView) -> bool:
     """Whether the machine has the shape's executor and is large enough for a slice of it."""
     if shape.nodes > 1 and not machine.node:
         return False
-    return _has_executor(shape, machine) and not _too_small(shape.request, machine.capacity)
+    return _has_executor(shape, machine) and _large_enough(shape.request, machine.capacity)
 
 
 def executor_of(shape: ShapeView, machine: MachineView) -> str:
@@ -37,7 +37,7 @@ def lasting_reason(shape: ShapeView, machines: Sequence[MachineView]) -> Reason 
     if not having:
         return _unavailable(shape.executor, machines)
     request = shape.request
-    if any(not _too_small(request, machine.capacity) for machine in having):
+    if any(_large_enough(request, machine.capacity) for machine in having):
         return _too_few(shape, having) if shape.nodes > 1 else None
     names = sorted({gpu.name for machine in having for gpu in machine.capacity.gpus})
     if (
@@ -175,6 +175,16 @@ def _has_executor(shape: ShapeView, machine: MachineView) -> bool:
     if shape.executor == "auto":
         return bool(_for_any(machine))
     return shape.executor in machine.executors
+
+
+def _large_enough(request: Request, capacity: Capacity) -> bool:
+    """Whether `_too_small` would find nothing; asked for every shape and machine of a pass."""
+    return (
+        request.cpu_milli <= capacity.cpu_milli
+        and request.memory_mb <= capacity.memory_mb
+        and request.port_count <= capacity.port_count
+        and request.gpu_milli <= _total("gpu", request, capacity)
+    )
 
 
 def _too_small(request: Request, capacity: Capacity) -> list[tuple[str, int, int]]:
