@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from runyard import __version__
-from runyard.api import docs_page, problems
+from runyard.api import docs_page, problems, web_headers
 from runyard.api.answers import BASE
 from runyard.api.auth import Auth
 from runyard.api.describing import ERRORS, describe
@@ -136,4 +136,4 @@ async def _openapi(request: Request) -> Response:
 
 
 async def _docs(request: Request) -> Response:
-    return HTMLResponse(docs_page.render(describe(request.app)))
+    return HTMLResponse(docs_page.render(describe(request.app)), headers=web_headers.FOR_DOCS)

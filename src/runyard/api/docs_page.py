@@ -20,7 +20,7 @@ def render(page: dict[str, Any]) -> str:
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(page['info']['title'])}"
         f"</title><style>{_STYLE}</style><h1>{escape(page['info']['title'])} "
         f"{escape(page['info']['version'])}</h1><p>{escape(page['info'].get('description', ''))}"
-        "</p><p>For programs: <a href=/openapi.json>openapi.json</a></p><h2>Requests</h2>"
+        "</p><p>For programs: <a href=openapi.json>openapi.json</a></p><h2>Requests</h2>"
     ]
     for path, operations in page["paths"].items():
         parts += [_operation(method, path, found) for method, found in operations.items()]

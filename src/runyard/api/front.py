@@ -69,7 +69,10 @@ class Front:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"].append((b"x-request-id", request_id.encode()))
+                headers = message["headers"]
+                headers.append((b"x-request-id", request_id.encode()))
+                if all(name != b"x-content-type-options" for name, _ in headers):
+                    headers.append((b"x-content-type-options", b"nosniff"))
             await send(message)
 
         unread = True

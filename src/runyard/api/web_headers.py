@@ -20,6 +20,14 @@ FOR_FILES = {
     "Referrer-Policy": "same-origin",
 }
 
+# The page of the API has its style inside and needs nothing else.
+FOR_DOCS = {
+    **FOR_FILES,
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+}
+
 
 def for_page(scope: Scope) -> dict[str, str]:
     return {

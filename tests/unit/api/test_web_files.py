@@ -100,6 +100,14 @@ def test_the_policy_is_strict(served):
     assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
+def test_other_answers_are_not_taken_for_pages(served):
+    docs = served.call("GET", "/docs").headers
+    assert "default-src 'none'" in docs["Content-Security-Policy"]
+    assert docs["X-Frame-Options"] == "DENY"
+    for path in (f"{BASE}/jobs", "/healthz", "/docs", "/metrics", "/nowhere"):
+        assert served.call("GET", path).headers.get_all("X-Content-Type-Options") == ["nosniff"]
+
+
 def test_a_host_cannot_write_into_the_policy(served):
     answer = get(served, "/", Host="x; script-src evil.localhost", **HTML)
     assert "evil" not in answer.headers.get("Content-Security-Policy", "")
