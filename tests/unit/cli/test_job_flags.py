@@ -209,3 +209,13 @@ def test_prefetch_adds_to_what_the_file_fetches(tmp_path):
         "hf://a/b",
         "s3://c/d",
     ]
+
+
+def test_flags_of_a_distributed_job_change_what_the_file_says(tmp_path):
+    """R30"""
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps({"command": "x", "distributed": {"nodes": 2, "launcher": "env"}}))
+    flags = ("--procs-per-node", "4", "--launcher", "torchrun", "--placement", "spread")
+    wanted = {"nodes": 2, "procs_per_node": 4, "launcher": "torchrun", "placement": "spread"}
+    assert job("-f", path, *flags)["distributed"] == wanted
+    assert job("--nodes", "3", "--", "x")["distributed"] == {"nodes": 3}

@@ -153,3 +153,20 @@ def test_how_a_service_failed(monkeypatch, language, params, shown):
     assert shown in said
     assert "?" not in said
     assert "None" not in said
+
+
+@pytest.mark.parametrize(
+    ("language", "shown"),
+    [("en", "rank 3 failed first: ended with exit code 2"), ("zh", "rank 3 最先失败")],
+)
+def test_the_rank_that_failed_first_is_named(monkeypatch, language, shown):
+    """R30"""
+    monkeypatch.setenv("RUNYARD_LANG", language)
+    said = wording.reason({"code": "exit_code", "params": {"code": 2, "rank": 3}})
+    assert said.startswith(shown)
+
+
+def test_a_rank_that_lagged_is_named_once(monkeypatch):
+    monkeypatch.setenv("RUNYARD_LANG", "en")
+    said = wording.reason({"code": "rank_lagged", "params": {"rank": 1, "limit_s": 600.0}})
+    assert said == "rank 1 did not end within 10m of the first that did"

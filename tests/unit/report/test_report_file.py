@@ -200,3 +200,21 @@ def test_callable_from_many_threads_at_once(file):
     for thread in threads:
         thread.join()
     assert sorted(line["step"] for line in lines_of(file)) == list(range(50))
+
+
+def test_a_line_of_a_distributed_attempt_carries_its_token(file, monkeypatch):
+    """R30: lines of an earlier attempt's ranks can be told apart; a metric of that name is one."""
+    monkeypatch.setenv("RUNYARD_ATTEMPT_TOKEN", "0123456789abcdef")
+    report(step=1, token=7)
+    [line] = lines_of(file)
+    assert (line["token"], line["values"]) == ("0123456789abcdef", {"token": 7})
+
+
+def test_ranks_below_torchrun_have_files_of_their_own(file, monkeypatch):
+    """R30: torchrun gives all of them the same path."""
+    monkeypatch.setenv("RUNYARD_METRICS_PER_RANK", "1")
+    for rank in ("0", "2"):
+        monkeypatch.setenv("RANK", rank)
+        report(step=1)
+    other = file.with_name("metrics-rank-2.jsonl")
+    assert [line["rank"] for line in (*lines_of(file), *lines_of(other))] == [0, 2]
