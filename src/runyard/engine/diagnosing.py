@@ -27,6 +27,7 @@ from runyard.executors import log_ends
 from runyard.executors.base import End, Executor
 from runyard.executors.log_ends import LogEnds
 from runyard.executors.log_tail import lines_between
+from runyard.supervisor import journal
 
 LOSSES = ("loss", "train/loss", "train_loss")
 _METRIC_LINES = 150  # of the log, read for what came last
@@ -90,6 +91,7 @@ class Diagnoser:
             path = partial(executor.log_path, attempt.attempt_id, "")
             ends = log_ends.read(path(0))
             logs = () if shape is None else rank_logs.of_end(path, shape, end)
+        pids = self._pids(executor, attempt)
         stopping = job.reason if job.reason and job.reason.code == reasons.STOPPING else None
         return Evidence(
             exit_code=end.code,
@@ -102,8 +104,8 @@ class Diagnoser:
             logs=logs or (rank_logs.of_rank(0, ends, end.ended_at),),
             world_size=1 if shape is None else shape.world_size,
             metrics=self._metrics(job, attempt, ends),
-            host=host_facts.of_end(self._parts, job, attempt, end),
-            own_pids=self._pids(executor, attempt),
+            host=host_facts.of_end(self._parts, job, attempt, end, pids),
+            own_pids=pids,
         )
 
     def _pids(self, executor: Executor | None, attempt: Attempt) -> frozenset[int]:
@@ -112,7 +114,8 @@ class Diagnoser:
         if executor is None or attempt.node_id != self._parts.node_id:
             return seen
         ranks = (one.get("pid") for one in executor.ranks(attempt.attempt_id))
-        return seen | {pid for pid in ranks if pid}
+        run_dir = self._parts.settings.data_dir / "attempts" / attempt.attempt_id
+        return seen | {pid for pid in (*ranks, _main_pid(str(run_dir))) if pid}
 
     def _metrics(self, job: Job, attempt: Attempt, ends: LogEnds) -> LastMetrics:
         """What the board knows, and what was written since it was last told."""
@@ -179,6 +182,14 @@ def summary(diagnosis: Diagnosis) -> dict[str, Any]:
     if diagnosis.root is not None:
         told["line"] = diagnosis.root.text
     return told
+
+
+def _main_pid(run_dir: str) -> int | None:
+    try:
+        job = journal.read(run_dir).job
+    except OSError:
+        return None
+    return None if job is None else job["pid"]
 
 
 def _detail(attempt: Attempt) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
-from runyard.domain.failures import xid
+from runyard.domain.failures import kernel, xid
 from runyard.domain.failures.evidence import GpuFact, HostFacts
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.series import Sample
@@ -14,17 +14,20 @@ from runyard.executors.base import End
 from runyard.probes.base import KernelLine
 
 EARLY_S = 2.0  # the kernel's clock and ours are not quite the same
+NEAR_S = 5.0  # between a kill and the end it leads to
 LATE_S = 30.0  # how long after an end something is still told of it
 MOST_LINES = 100
 
 
-def of_end(parts: Parts, job: Job, attempt: Attempt, end: End) -> HostFacts:
+def of_end(
+    parts: Parts, job: Job, attempt: Attempt, end: End, pids: Set[int] = frozenset()
+) -> HostFacts:
     data_dir = str(parts.settings.data_dir)
     # Where an error says nothing of the place, the fullest of those it writes to is meant.
     output, saves = job_dirs.output_dir(job, data_dir), job_dirs.checkpoint_dir(job, data_dir)
     folder = disk_room.fullest((saves, output, data_dir))
     free = disk_room.free_bytes(folder)
-    lines = _kernel_lines(parts, attempt, end)
+    lines = _kernel_lines(parts, attempt, end, pids)
     return HostFacts(
         disk_free_bytes=free,
         disk_path=None if free is None else folder,
@@ -35,8 +38,9 @@ def of_end(parts: Parts, job: Job, attempt: Attempt, end: End) -> HostFacts:
     )
 
 
-def _kernel_lines(parts: Parts, attempt: Attempt, end: End) -> list[KernelLine]:
-    """Since it began: kills for memory, and errors of its own GPUs."""
+def _kernel_lines(parts: Parts, attempt: Attempt, end: End, pids: Set[int]) -> list[KernelLine]:
+    """Since it began: errors of its own GPUs, and kills for memory, of its processes or of ones
+    unknown to us just when it ended."""
     if parts.kernel_log is None or attempt.node_id != parts.node_id:
         return []
     began = _began(attempt, end)
@@ -45,9 +49,14 @@ def _kernel_lines(parts: Parts, attempt: Attempt, end: End) -> list[KernelLine]:
         line
         for line in parts.kernel_log.since(began - EARLY_S)
         if line.at <= end.ended_at + LATE_S
-        and (line.gpu_uuid in own or ("kill" in line.text.lower() and not line.gpu_uuid))
+        and (line.gpu_uuid in own if line.gpu_uuid else _kill(line, end, pids))
     ]
     return found[-MOST_LINES:]
+
+
+def _kill(line: KernelLine, end: End, pids: Set[int]) -> bool:
+    pid = kernel.killed(line.text)
+    return pid in pids or (pid is not None and abs(line.at - end.ended_at) <= NEAR_S)
 
 
 def _gpus(

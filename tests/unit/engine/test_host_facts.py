@@ -49,7 +49,8 @@ def test_lines_of_its_time_and_its_gpus(yard):
     found = facts(
         yard,
         KernelLine(500.0, KILL),
-        KernelLine(1050.0, KILL.replace("4711", "4712")),
+        KernelLine(1050.0, KILL),
+        KernelLine(1098.0, KILL.replace("4711", "4712")),
         KernelLine(1060.0, XID, "GPU-a"),
         KernelLine(1061.0, XID.replace("79", "48"), "GPU-other"),
         KernelLine(1062.0, XID.replace("79", "62")),

@@ -35,14 +35,22 @@ def observed(evidence: Evidence, said: Sequence[Observation]) -> list[Observatio
     ]
 
 
+def killed(line: str) -> int | None:
+    """The process that it says was killed."""
+    found = _PID.search(line)
+    return None if found is None else int(found.group(1) or found.group(2))
+
+
 def _ours(one: Observation, evidence: Evidence, said: Sequence[Observation]) -> bool:
-    """A process that was seen to be the attempt's, or that its own log names as killed. Where no
-    process of it is known, that something of it was killed at all must do."""
-    found = _PID.search(one.text.body)
-    pid = None if found is None else int(found.group(1) or found.group(2))
+    """A process that was seen to be the attempt's, or that its own log names. Of another one it
+    must do that something below the main process was killed: that one's own number is known."""
+    pid = killed(one.text.body)
     if pid is not None and evidence.own_pids:
         named = re.compile(rf"\b{pid}\b")
-        return pid in evidence.own_pids or any(named.search(line.text.body) for line in said)
+        if pid in evidence.own_pids or any(named.search(line.text.body) for line in said):
+            return True
+        if evidence.signal is not None:
+            return False
     return (
         evidence.signal in _KILL
         or evidence.exit_code in _KILL_CODES

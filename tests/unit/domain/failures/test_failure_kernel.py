@@ -39,6 +39,11 @@ def test_a_process_of_somebody_else_is_no_cause():
     assert judged(TYPE_ERROR, own_pids=frozenset({99})).category is Category.CODE
 
 
+def test_a_child_nobody_saw_below_a_shell():
+    found = judged("Killed", exit_code=137, own_pids=frozenset({99}))
+    assert found.category is Category.HOST_OOM
+
+
 def test_without_known_processes_something_must_have_been_killed():
     assert judged("", exit_code=137).category is Category.HOST_OOM
     assert judged(TYPE_ERROR).category is Category.CODE
