@@ -12,6 +12,8 @@ Promises
 - An end is told only when the attempt is proven empty; until then `inspect` says it lives.
 - News can be lost with the server; `inspect` always tells the truth, also after a restart.
 - `stop`, `inspect` and `remove` never touch a process they cannot prove to be the attempt's.
+- Where several servers reach one cluster, each may do all of this with every attempt there, also
+  one that another server started: what one refuses none can start.
 """
 
 from __future__ import annotations
