@@ -59,6 +59,11 @@ class Machine:
             port_count=last - first + 1,
         )
 
+    def usable_executors(self) -> tuple[str, ...]:
+        """Those that can start something now, here or on the nodes they offer."""
+        elsewhere = {kind: None for node in self.offered for kind in node.executors}
+        return (*self.executors, *elsewhere)
+
     def is_silent(self) -> bool:
         """Whether others of a shared store may have taken over what this server placed."""
         return time.monotonic() - self.heard_at > self._lease_s

@@ -146,7 +146,7 @@ class PageReads:
     def about(self) -> dict[str, Any]:
         """Of this server; nothing secret."""
         settings, store = self._parts.settings, self._parts.store
-        usable = self._parts.machine.executors
+        usable = self._parts.machine.usable_executors()
         with store.read() as reader:
             counts = reader.count_by_status()
             nodes = len(reader.nodes())

@@ -357,7 +357,7 @@ class Yard:
 
     def health(self) -> dict[str, Any]:
         """ok is False when jobs cannot be started."""
-        usable = self._parts.machine.executors
+        usable = self._parts.machine.usable_executors()
         with self._parts.store.read() as reader:
             dispatching = reader.flag(PAUSED_FLAG) is None
         running = self.runtime.running and not self.runtime.shutting_down
