@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
