@@ -31,6 +31,7 @@ from runyard.supervisor.host import SIGNALS, Host
 
 _NEVER = float("inf")
 _JOURNAL_RESERVE = 16 * 1024  # so that the end can be recorded on a full disk
+_RANK_RESERVE = 1024  # the same, for each of several ranks
 
 
 class Attempt:
@@ -181,7 +182,8 @@ class Attempt:
         self.gang = gang.Gang(self.spec["ranks"])
         refusal = self.gang.start(self)
         if refusal is None:
-            kernel.reserve(self.journal.fd, _JOURNAL_RESERVE)
+            reserve = _JOURNAL_RESERVE + _RANK_RESERVE * len(self.gang.ranks)
+            kernel.reserve(self.journal.fd, reserve)
             self.limits.check(self)
             self.host.news.send("started", self.attempt_id, started_at=self.started_at)
         return refusal
