@@ -209,6 +209,22 @@ def test_a_log_comes_byte_by_byte_and_resumes(served):
         assert {"type": "attempt", "number": 2} in live.events()
 
 
+def test_the_log_of_another_rank(served):
+    """R30: of a distributed job; a rank that is not there is told."""
+    job = served.running(distributed={"procs_per_node": 2})
+    topic = f"log:{job}/1"
+    with Live(served, f"{topic}:0") as live:
+        live.next(topic)
+        served.write(job, b"of rank 0")
+        with open(served.executor.log_path(f"{job}.1", "", 1), "ab") as file:
+            file.write(b"of rank 1")
+        live.until(lambda: live.text() == "of rank 1")
+        assert live.got[-1]["next"] == f"{topic}:1:9"
+    with Live(served, f"log:{job}/2:0") as live:
+        message = live.until(lambda: [one for one in live.got if "error" in one])[0]
+        assert message["error"]["code"] == "not_found"
+
+
 def test_a_log_before_the_first_attempt(served):
     job = served.submit(hold=True)
     with Live(served, f"log:{job}") as live:
@@ -247,6 +263,8 @@ def test_unsubscribing(served):
         ('{"subscribe": ["job"]}', "invalid_request"),
         ('{"subscribe": ["job:../../etc"]}', "invalid_request"),
         ('{"subscribe": ["log:1:-5"]}', "invalid_request"),
+        ('{"subscribe": ["log:1/x:0"]}', "invalid_request"),
+        ('{"subscribe": ["job:1/1"]}', "invalid_request"),
         ('{"subscribe": ["log:1:9999999999999999999999"]}', "invalid_request"),
         ('{"subscribe": ["metrics:1:x"]}', "invalid_request"),
         ('{"subscribe": ["job:job-nothing0000"]}', "job_not_found"),
