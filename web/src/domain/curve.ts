@@ -45,6 +45,24 @@ export function drawable(values: readonly number[], logarithmic: boolean): (numb
   return values.map((value) => (Number.isFinite(value) && (!logarithmic || value > 0) ? value : null));
 }
 
+/** With a gap at each of these places: between two attempts nothing was measured. */
+export function broken(x: readonly number[], y: readonly (number | null)[], places: readonly number[]): { x: number[]; y: (number | null)[] } {
+  const found = { x: [] as number[], y: [] as (number | null)[] };
+  const left = [...places].sort((one, other) => one - other);
+  x.forEach((place, index) => {
+    while (left.length && (left[0] as number) <= place) {
+      const gap = left.shift() as number;
+      if (gap < place && index > 0) {
+        found.x.push(gap);
+        found.y.push(null);
+      }
+    }
+    found.x.push(place);
+    found.y.push(y[index] ?? null);
+  });
+  return found;
+}
+
 /** Several lines over the places of all; undefined where a line has no point of its own. */
 export function joined(lines: readonly { x: readonly number[]; y: readonly (number | null)[] }[]): [number[], ...(number | null | undefined)[][]] {
   const only = lines[0];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { axisOf, byName, csvOf, directionOf, drawable, factsOf, joined, placeOf, positions, smooth, timeAt } from "./curve";
+import { axisOf, broken, byName, csvOf, directionOf, drawable, factsOf, joined, placeOf, positions, smooth, timeAt } from "./curve";
 import { add, MOST_POINTS, refine, seriesOf, thin, type Series } from "./series";
 
 function line(values: (number | string)[], first = 0, attempt = 1): Series {
@@ -95,6 +95,10 @@ test("axes: steps where there are some, else the time since the beginning", () =
 test("lines over one axis", () => {
   expect(joined([{ x: [1, 3], y: [10, 30] }, { x: [2, 3], y: [null, 33] }])).toEqual([[1, 2, 3], [10, undefined, 30], [undefined, null, 33]]);
   expect(drawable([1, -1, NaN, 0], true)).toEqual([1, null, null, null]);
+});
+
+test("between two attempts there is a gap", () => {
+  expect(broken([1, 2, 8, 9], [10, 20, 80, 90], [7, 0, 8, 99])).toEqual({ x: [1, 2, 7, 8, 9], y: [10, 20, null, 80, 90] });
 });
 
 test("best and last", () => {

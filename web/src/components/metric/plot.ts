@@ -52,6 +52,15 @@ function faint(colour: string, part: number): string {
   return found ? `rgb(${found.slice(1).map((byte) => parseInt(byte, 16)).join(" ")} / ${part}%)` : colour;
 }
 
+/** With the day where the axis spans more than one, with seconds where minutes say too little. */
+function moments(splits: number[]): string[] {
+  const apart = (splits[1] ?? 0) - (splits[0] ?? 0);
+  const time: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", hour12: false, ...(apart < 60 ? { second: "2-digit" } : {}) };
+  const many = (splits.at(-1) ?? 0) - (splits[0] ?? 0) > 86_400;
+  const format = new Intl.DateTimeFormat(document.documentElement.lang, many ? { month: "2-digit", day: "2-digit", ...time } : time);
+  return splits.map((at) => format.format(at * 1000));
+}
+
 /** Two columns a line when it is smoothed (as it was, smooth), else one. */
 function seriesOptions(drawing: Drawing, palette: string[]): uPlot.Series[] {
   const found: uPlot.Series[] = [{}];
@@ -67,8 +76,9 @@ function seriesOptions(drawing: Drawing, palette: string[]): uPlot.Series[] {
 
 function axes(drawing: Drawing, colour: ReturnType<typeof colours>): uPlot.Axis[] {
   const base = { stroke: colour.text, font: FONT, grid: { stroke: colour.line, width: 1 }, ticks: { stroke: colour.line, width: 1, size: 4 } };
-  const across: uPlot.Axis = { ...base, size: 26, space: 64 };
-  if (drawing.axis !== "time") across.values = (_, splits) => splits.map((value) => (drawing.axis === "step" ? short(value) : span(value)));
+  const across: uPlot.Axis = { ...base, size: 26, space: drawing.axis === "time" ? 84 : 64 };
+  if (drawing.axis === "time") across.values = (_, splits) => moments(splits);
+  else across.values = (_, splits) => splits.map((value) => (drawing.axis === "step" ? short(value) : span(value)));
   return [across, { ...base, size: 52, values: (_, splits) => splits.map((value) => (value === null ? "" : metric(value))) }];
 }
 
@@ -97,6 +107,8 @@ function over(plot: uPlot, drawing: Drawing): void {
   ctx.clip();
   ctx.lineWidth = pixel;
   ctx.font = `${10 * pixel}px system-ui, sans-serif`;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "alphabetic";
   ctx.setLineDash([4 * pixel, 3 * pixel]);
   for (const mark of drawing.marks()) {
     const x = Math.round(plot.valToPos(mark.at, "x", true));
@@ -131,12 +143,11 @@ function line(ctx: CanvasRenderingContext2D, x: number, y: number, toX: number, 
 }
 
 function heightRange(drawing: Drawing): uPlot.Scale.Range {
-  return (plot, low, high) => {
+  return (_, low, high) => {
     if (low === null || high === null || !Number.isFinite(low)) return drawing.logarithmic ? [1, 10] : [0, 1];
     if (drawing.logarithmic) return uPlot.rangeLog(low, high, 10, false);
     const top = drawing.limit === null ? high : Math.max(high, drawing.limit * 1.05);
     const bottom = drawing.limit === null ? low : Math.min(0, low);
-    void plot;
     return uPlot.rangeNum(bottom, top === bottom ? bottom + (Math.abs(bottom) || 1) * 0.1 : top, 0.08, true);
   };
 }

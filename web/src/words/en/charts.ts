@@ -33,7 +33,7 @@ export default {
   systemTitle: "System: used against requested",
   noSystem: "Nothing was measured yet",
   noSystemWhy: "CPU, memory and GPU use appear here while the job runs.",
-  used: "{used} of {requested} requested ({percent} %)",
+  used: "at most {used} of {requested} requested ({percent} %)",
   system: {
     system_cpu_percent: "CPU, % (100 is one core)",
     system_rss_mb: "Memory, MiB (RSS)",
