@@ -62,6 +62,7 @@ PREPARATION_FAILED = "preparation_failed"  # params: stage, code, and what the c
 SERVICE_FAILED = "service_failed"
 RANK_LAGGED = "rank_lagged"  # params: rank, limit_s; others had ended well so long before
 STOPPING = "stopping"  # params: cause
+COMPLETED_WITH_NAN = "completed_with_nan"  # params: bad_step, step: its last loss was no number
 EXIT_CODE = "exit_code"  # params: code
 SIGNAL = "signal"  # params: signal, name
 OOM = "oom"  # params: memory_peak_mb, limit_mb (if it had one), oom_kills, signal, name

@@ -21,7 +21,7 @@ from runyard.domain.progress import hints, reported
 from runyard.domain.progress.point import Point
 from runyard.domain.progress.reading import Reader as LogReader
 from runyard.domain.states import JobStatus
-from runyard.engine import host_facts, rank_logs, story
+from runyard.engine import diverged, host_facts, rank_logs, story
 from runyard.engine.parts import Parts
 from runyard.executors import log_ends
 from runyard.executors.base import End, Executor
@@ -39,8 +39,11 @@ class Diagnoser:
         self._parts = parts
 
     def of_ends(self, ends: Sequence[tuple[str, End]]) -> dict[str, Diagnosis]:
-        """Of those that failed. Never raises: an end is recorded whatever becomes of this."""
-        failed = [(name, end) for name, end in ends if may_have_failed(end)]
+        """Of those that failed, or ended well with a loss that is no number. Never raises: an end
+        is recorded whatever becomes of this."""
+        failed = [
+            (name, end) for name, end in ends if may_have_failed(end) or self._may_diverge(name)
+        ]
         found: dict[str, Diagnosis] = {}
         for name, end in failed:
             try:
@@ -52,6 +55,10 @@ class Diagnoser:
             if known is not None:
                 found[name] = known
         return found
+
+    def _may_diverge(self, name: str) -> bool:
+        paths = (one.log_path(name) for one in self._parts.executors.values())
+        return any(diverged.may_have(self._parts, name, path) for path in paths)
 
     def again(self, job: Job, attempt: Attempt) -> Diagnosis | None:
         """Of an attempt that has ended, by what is still there of it."""

@@ -21,6 +21,7 @@ from runyard.engine import (
     cache_clearing,
     cancel_reasons,
     diagnosing,
+    diverged,
     prefetch_plan,
     read_marks,
     readiness,
@@ -84,8 +85,9 @@ class Ender:
         now = self._parts.clock()
         self._parts.machine.refresh_gpus()
         known = self._diagnoser.of_ends(ends)
-        for name, diagnosis in known.items():
-            self.before_plan(name, diagnosis)
+        failed = {name for name, end in ends if diagnosing.may_have_failed(end)}
+        for name in failed & known.keys():
+            self.before_plan(name, known[name])
 
         def work(tx: Transaction) -> tuple[list[Placed], list[Recorded]]:
             recorded = [
@@ -179,8 +181,11 @@ class Ender:
             tx.apply(states.move(job.id, status, step, event))
             status = step
         if verdict.to is JobStatus.COMPLETED:
-            done = _Finish(JobStatus.COMPLETED, events.JOB_COMPLETED, None)
+            told = diverged.reason_of(failure.diagnosis)
+            done = _Finish(JobStatus.COMPLETED, events.JOB_COMPLETED, told)
             _finish(tx, job, attempt, status, done, end)
+            if told is not None and failure.diagnosis is not None:
+                diverged.note(tx, job, attempt, failure.diagnosis, told, now)
             if job.retry_count and self._recovery.was_repaired(tx, job):
                 self.repaired(tx, tx.job(job.id) or job)
             return done.to, None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from runyard.domain import events, states
+from runyard.domain import events, reasons, states
 from runyard.domain.events import StoredEvent
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.effective_time import AttemptTimes, EffectiveTime, effective_time
@@ -49,7 +49,7 @@ class Watched:
 def at_a_glance(board: Board, job: Job, now: float) -> Watched:
     """From memory only: for lists."""
     if job.status in states.ENDED:
-        return Watched()
+        return Watched(health=_after_end(job))
     progress = board.progress(job.id)
     found = {name: sample.value for name, sample in board.latest(job.id).items() if name in SHOWN}
     return Watched(
@@ -58,6 +58,13 @@ def at_a_glance(board: Board, job: Job, now: float) -> Watched:
         health=board.health(job.id),
         metrics={**_counts(progress), **found},
     )
+
+
+def _after_end(job: Job) -> Health:
+    """What is known of an ended job's health: only what its end itself says."""
+    if job.reason is None or job.reason.code != reasons.COMPLETED_WITH_NAN:
+        return UNKNOWN
+    return Health("critical", job.reason.code, job.reason.params, job.completed_at)
 
 
 def _counts(progress: Progress | None) -> dict[str, float]:

@@ -27,6 +27,10 @@ GPU_MEMORY_HELD = "gpu_memory_held"  # params: gpus [{index, uuid, used_mb, hold
 
 SERVICE_UNHEALTHY = "service_unhealthy"  # params: service, said: it does not answer any more
 
+COMPLETED_WITH_NAN = (
+    "completed_with_nan"  # params: bad_step, step: exit code 0, but the loss is NaN
+)
+
 # These are over once the job has ended.
 OF_AN_END = (CANNOT_BE_KILLED, CANCEL_STALE, GPU_MEMORY_HELD)
 

@@ -54,6 +54,7 @@ ALERTS = {
     "gpu_memory_held": "GPU memory is not back after the job's end",
     "stalled_training": "no progress for {seconds}",
     "memory_leak": "{kind} memory grows by {mb_per_hour} MB an hour",
+    "completed_with_nan": "completed, but its loss is NaN since step {bad_step}",
     "not_finite": "{metric} is {value} at step {step}",
     "loss_spike": "{metric} jumped to {value}",
     "loss_divergence": "{metric} rises: {value}",

@@ -54,6 +54,7 @@ ALERTS = {
     "gpu_memory_held": "任务结束后显存未释放",
     "stalled_training": "{seconds} 没有进展",
     "memory_leak": "{kind} 内存每小时增长 {mb_per_hour} MB",
+    "completed_with_nan": "已完成, 但损失自第 {bad_step} 步起为 NaN",
     "not_finite": "{metric} 在第 {step} 步为 {value}",
     "loss_spike": "{metric} 突增到 {value}",
     "loss_divergence": "{metric} 持续上升: {value}",
