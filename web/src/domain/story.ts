@@ -47,7 +47,7 @@ export function storyOf(events: readonly JobEvent[], failures: readonly Failure[
 /** What one attempt was given that the one before it was not. */
 export function changesOf(attempt: Attempt): { name: string; before: string; after: string }[] {
   return (attempt.changes ?? []).map((change) => ({
-    name: String(change.name ?? change.what ?? ""),
+    name: change.name,
     before: shown(change.before),
     after: shown(change.after),
   }));

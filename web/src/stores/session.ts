@@ -1,15 +1,10 @@
 // Who is logged in.
 import { defineStore } from "pinia";
 import { computed, ref } from "vue";
-import { addressOf, BASE, onLoggedOut, useCsrf } from "@/api/client";
-import { Problem, Unreachable } from "@/api/problem";
+import { api, body, onLoggedOut, useCsrf, type Schemas } from "@/api/client";
+import { Problem } from "@/api/problem";
 
-export interface Who {
-  name: string;
-  role: "admin" | "user" | "viewer";
-  expires_at: string | null;
-  csrf: string;
-}
+export type Who = Schemas["SessionAnswer"];
 
 export const useSession = defineStore("session", () => {
   const who = ref<Who | null>(null);
@@ -23,26 +18,10 @@ export const useSession = defineStore("session", () => {
     useCsrf(found?.csrf ?? "");
   }
 
-  async function ask(method: string, body?: object): Promise<Who | null> {
-    let answer: Response;
-    try {
-      answer = await fetch(addressOf(`${BASE}/session`), {
-        method,
-        credentials: "same-origin",
-        headers: { "Content-Type": "application/json", "X-CSRF-Token": who.value?.csrf ?? "" },
-        body: body && JSON.stringify(body),
-      });
-    } catch {
-      throw new Unreachable();
-    }
-    if (answer.ok) return answer.status === 204 ? null : ((await answer.json()) as Who);
-    throw new Problem(answer.status, await answer.json().catch(() => ({})));
-  }
-
   /** Whether somebody is logged in already. */
   async function find(): Promise<boolean> {
     try {
-      know(await ask("GET"));
+      know((await body(api.GET("/api/v1/training/session"))) ?? null);
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.status !== 401) throw problem;
       know(null);
@@ -51,11 +30,11 @@ export const useSession = defineStore("session", () => {
   }
 
   async function logIn(proof: { key: string } | { token: string }): Promise<void> {
-    know(await ask("POST", proof));
+    know((await body(api.POST("/api/v1/training/session", { body: { key: null, token: null, ...proof } }))) ?? null);
   }
 
   async function logOut(): Promise<void> {
-    await ask("DELETE");
+    await api.DELETE("/api/v1/training/session");
     know(null);
   }
 
