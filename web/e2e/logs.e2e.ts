@@ -45,7 +45,7 @@ test("a million lines open at their end, and any of them is found", async () => 
 
   await page.goto(`${yard.url}/jobs/${id}/logs?line=123457`);
   await line(page, 123_457).waitFor();
-  expect(await line(page, 123_457).innerText()).toContain("line 123456 of the log");
+  await until("its text is there", async () => (await line(page, 123_457).innerText()).includes("line 123456 of the log"));
   expect(await line(page, 123_457).getAttribute("class")).toContain("marked");
   await page.keyboard.press("End");
   await line(page, 1_000_000).waitFor();
@@ -109,14 +109,17 @@ test("a dropped middle is one line that says how much", async () => {
 });
 
 async function droppedMiddle(capped: Yard): Promise<void> {
-  const script = "import sys\nfor n in range(120): sys.stdout.write(''.join(f'line {n*1000+i} ' + 'x'*80 + '\\n' for i in range(1000)))";
+  const script = "import sys\nfor n in range(120): sys.stdout.write(''.join(f'line {n*1000+i} ' + 'x'*80 + '\\n' for i in range(1000)))\nimport time; time.sleep(600)";
   const id = await capped.submit({ name: "capped", command: python(script) });
-  await capped.reach(id, "completed");
+  await until("the middle was dropped", async () => {
+    const { outline } = await capped.ask("GET", `/jobs/${id}/logs?tail=1&outline=true`);
+    return outline.total === 120_000 && outline.dropped.length > 0;
+  });
   const { page } = await visit(browser, capped, `/jobs/${id}/logs`);
   await line(page, 120_000).waitFor();
   await page.goto(`${capped.url}/jobs/${id}/logs?line=60000`);
   await page.locator(".log .gap").waitFor();
   expect(await page.locator(".log .gap").innerText()).toMatch(/MiB dropped here, [\d,]+ lines/);
   const after = Number(await page.locator(".log .gap + [data-line]").getAttribute("data-line"));
-  expect(await line(page, after + 1).innerText()).toContain(`line ${after} x`);
+  await until("the lines behind it have their numbers", async () => (await line(page, after + 1).innerText()).includes(`line ${after} x`));
 }
