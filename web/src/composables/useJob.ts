@@ -4,19 +4,17 @@ import { api, body, type Schemas } from "@/api/client";
 import type { LiveEvent } from "@/api/live";
 import { Problem } from "@/api/problem";
 import { isEnded } from "@/domain/jobState";
+import type { Chapter } from "@/domain/story";
 import { useJobs } from "@/stores/jobs";
 import { useLink } from "@/stores/link";
 
 export type Job = Schemas["JobAnswer"];
-export type JobEvent = Schemas["EventAnswer"];
 export type Attempt = Schemas["AttemptAnswer"];
-
-const MOST_EVENTS = 500;
 
 export function useJob(ref: () => string) {
   const jobs = useJobs();
   const job = shallowRef<Job>();
-  const events = shallowRef<JobEvent[]>([]);
+  const story = shallowRef<Chapter[]>([]);
   const attempts = shallowRef<Attempt[]>([]);
   const explanation = shallowRef<any>(null);
   const receipt = shallowRef<any>(null);
@@ -50,13 +48,12 @@ export function useJob(ref: () => string) {
   }
 
   async function loadStory(): Promise<void> {
-    const { params } = at.value;
     const [told, tried, explained] = await Promise.all([
-      quietly(body(api.GET("/api/v1/training/jobs/{ref}/events", { params: { ...params, query: { limit: MOST_EVENTS } as any } }))),
+      quietly(body(api.GET("/api/v1/training/jobs/{ref}/story", at.value))),
       quietly(body(api.GET("/api/v1/training/jobs/{ref}/attempts", at.value))),
       quietly(body(api.GET("/api/v1/training/jobs/{ref}/explain", at.value))),
     ]);
-    events.value = (told as JobEvent[]) ?? [];
+    story.value = (told as Chapter[]) ?? [];
     attempts.value = (tried as Attempt[]) ?? [];
     explanation.value = explained;
     receipt.value = job.value && isEnded(job.value.status) ? await quietly(body(api.GET("/api/v1/training/jobs/{ref}/receipt", at.value))) : null;
@@ -76,5 +73,5 @@ export function useJob(ref: () => string) {
     void load();
   }, { immediate: true });
 
-  return { job, events, attempts, explanation, receipt, problem, load };
+  return { job, story, attempts, explanation, receipt, problem, load };
 }

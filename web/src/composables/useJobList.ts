@@ -56,6 +56,7 @@ export function useJobList() {
       type: type || undefined,
       label: label ? [label] : undefined,
       limit: PAGE,
+      curves: true,
       cursor: cursor ?? undefined,
     };
     try {

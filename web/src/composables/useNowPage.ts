@@ -34,7 +34,7 @@ export function useNowPage() {
     try {
       const since = new Date(Date.now() - DAY_S * 1000).toISOString();
       [active.value, ended.value] = await Promise.all([
-        list({ status: ACTIVE, limit: 50 }),
+        list({ status: ACTIVE, limit: 50, curves: true }),
         list({ status: ["completed", "failed", "cancelled"], since, limit: 200 }),
         loadQueue(),
       ]);

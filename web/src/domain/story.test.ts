@@ -1,21 +1,24 @@
 import { expect, test } from "vitest";
-import { changesOf, storyOf } from "./story";
+import { type Chapter, changesOf, planOf, storyOf } from "./story";
 
-const event = (id: number, code: string, attempt: number | null = null) => ({ id, code, at: `2026-01-01T00:00:0${id}Z`, actor: "a", job_id: "job-a", attempt_id: attempt === null ? null : `job-a.${attempt}`, params: {} });
-const failure = (attempt: number) => ({ attempt, category: "gpu_oom", failure_type: "out_of_memory", confidence: 0.9, explanation: null, root: null, plan: null, changes: [] });
+const chapter = (code: string, more: Partial<Chapter> = {}): Chapter =>
+  ({ id: 1, code, at: "2026-01-01T00:00:00Z", actor: "a", attempt: 1, params: {}, cause: null, action: null, changes: [], lines: [], end: null, exit_code: null, signal: null, ...more }) as Chapter;
 
-test("a failure stands with the event that ended its attempt", () => {
-  const story = storyOf([event(1, "job_submitted"), event(2, "job_retrying", 1), event(3, "job_started", 2), event(4, "job_failed", 2)], [failure(1), failure(2)]);
-  expect(story.map((entry) => entry.failure?.attempt ?? null)).toEqual([null, 1, null, 2]);
+test("what other chapters say already is left out, unless it tells a cause", () => {
+  const cause = { code: "gpu_oom", params: {} };
+  const told = storyOf([chapter("job_submitted"), chapter("resources_released"), chapter("attempt_ended", { cause })]);
+  expect(told.map((one) => one.code)).toEqual(["job_submitted", "attempt_ended"]);
 });
 
-test("what other entries say already is left out", () => {
-  expect(storyOf([event(1, "resources_released", 1), event(2, "job_completed", 1)], []).map((entry) => entry.code)).toEqual(["job_completed"]);
+test("a plan is told by its reason where it has one", () => {
+  const reason = { code: "not_retryable", params: { category: "import" } };
+  expect(planOf(chapter("job_failed", { action: { code: "give_up", params: { reason } } }))).toEqual(reason);
+  expect(planOf(chapter("job_failed", { action: { code: "retry_same", params: {} } }))).toEqual({ code: "retry_same", params: {} });
+  expect(planOf(chapter("job_failed"))).toBeNull();
 });
 
 test("changes are shown with what was before", () => {
-  const attempt = { changes: [{ name: "--batch-size", before: 16, after: 8 }, { name: "X", before: null, after: { a: 1 } }] } as any;
-  expect(changesOf(attempt)).toEqual([
+  expect(changesOf([{ name: "--batch-size", before: 16, after: 8 }, { name: "X", before: null, after: { a: 1 } }])).toEqual([
     { name: "--batch-size", before: "16", after: "8" },
     { name: "X", before: "–", after: '{"a":1}' },
   ]);

@@ -55,7 +55,9 @@ export class Wording {
     const { code } = given;
     const params = given.params ?? {};
     if (params.stage === "preflight" && (code === "preparing" || code === "preparation_failed")) return this.preflight(code, params);
-    const template = this.words.reasons[code];
+    // A job of several nodes may need more of them than there are, or larger ones.
+    const worded = code === "never_fits" && "each" in params ? "never_fits_nodes" : code;
+    const template = this.words.reasons[worded];
     if (template !== undefined) return fill(template, this.readable(code, params));
     return this.gaveUp(code, params) ?? this.unknown(code, params);
   }
@@ -159,6 +161,7 @@ export class Wording {
     if (code === "gpus_held_elsewhere") shown.gpus = list(params.gpus, (item) => this.held(item));
     if (code === "gpu_memory_held") shown.gpus = list(params.gpus, (item) => this.heldGpu(item));
     if (["not_enough", "never_fits", "gate"].includes(code)) this.amounts(code, params, shown);
+    if (params.each && typeof params.each === "object") shown.each = this.each(params.each);
     if (params.values && typeof params.values === "object") {
       shown.values = Object.entries(params.values).map(([name, value]) => `${name} ${plain(value)}`).join(", ");
     }
@@ -180,6 +183,18 @@ export class Wording {
       const value = params[name];
       if (typeof value === "number") shown[name] = kind === "memory" ? gigabytes(value) : number(value);
     }
+  }
+
+  /** What every node must have: 4 GPUs (H100), 8 CPU cores, 64 GB memory. */
+  private each(wanted: Params): string {
+    const told = ["gpu", "cpu", "memory", "port"]
+      .filter((kind) => kind in wanted)
+      .map((kind) => {
+        const type = kind === "gpu" && wanted.gpu_type ? ` (${wanted.gpu_type})` : "";
+        const amount = kind === "memory" ? gigabytes(Number(wanted[kind])) : number(Number(wanted[kind]));
+        return `${amount} ${this.words.nouns[kind] ?? kind}${type}`;
+      });
+    return told.join(", ");
   }
 
   private cause(value: unknown): string {

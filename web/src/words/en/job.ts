@@ -20,7 +20,6 @@ export default {
   again: "To run it by hand",
   changed: "Changed for the next attempt",
   becomes: "becomes",
-  confidence: "{percent} % sure",
   efficiency: "Where its time went",
   productive: "{percent} % of the time it trained",
   losses: { queue: "queue", setup: "setup", lost_steps: "lost steps", recovery: "recovery", stall: "stall" },

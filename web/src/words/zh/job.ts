@@ -20,7 +20,6 @@ export default {
   again: "手动运行",
   changed: "下一次尝试的改动",
   becomes: "改为",
-  confidence: "把握 {percent} %",
   efficiency: "时间去向",
   productive: "{percent} % 的时间在训练",
   losses: { queue: "排队", setup: "准备", lost_steps: "丢失的步数", recovery: "恢复", stall: "停滞" },
