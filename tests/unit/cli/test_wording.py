@@ -170,3 +170,24 @@ def test_a_rank_that_lagged_is_named_once(monkeypatch):
     monkeypatch.setenv("RUNYARD_LANG", "en")
     said = wording.reason({"code": "rank_lagged", "params": {"rank": 1, "limit_s": 600.0}})
     assert said == "rank 1 did not end within 10m of the first that did"
+
+
+def test_a_job_of_several_nodes_says_what_every_node_must_have(monkeypatch):
+    """R33: in numbers, in both languages."""
+    each = {"gpu": 4, "cpu": 8, "memory": 64, "gpu_type": "H100"}
+    waits = {
+        "code": "not_enough_nodes",
+        "params": {"wanted": 2, "free": 1, "total": 3, "each": each},
+    }
+    never = {
+        "code": "never_fits",
+        "params": {"resource": "node", "wanted": 4, "largest": 3, "each": each},
+    }
+    monkeypatch.setenv("RUNYARD_LANG", "en")
+    said = wording.reason(waits)
+    assert "needs 2 nodes with 4 GPUs (H100), 8 CPU cores, 64GB memory" in said
+    assert "1 of 3" in said
+    assert "needs 4 with 4 GPUs" in wording.reason(never)
+    monkeypatch.setenv("RUNYARD_LANG", "zh")
+    assert "4 GPU (H100)" in wording.reason(waits)
+    assert "3" in wording.reason(never)
