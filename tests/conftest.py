@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from docker_engine import docker_engine  # noqa: F401
+from docker_engine import docker_engine, own_docker_engine  # noqa: F401
 from people import person  # noqa: F401
 from postgres import own_postgres_server, postgres_server, postgres_url  # noqa: F401
 

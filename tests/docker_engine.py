@@ -7,6 +7,7 @@ is downloaded and a container with the host's Python starts in a third of a seco
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -37,8 +38,9 @@ class DockerEngine:
         self.folder = folder
         self.socket_path = f"{folder}/docker.sock"
         self.socket = f"unix://{self.socket_path}"
+        self._driver = ""
         self._process: subprocess.Popen[bytes] | None = None
-        self._cgroup = f"runyard-test-{os.getpid()}"
+        self._cgroup = folder.name
 
     def start(self) -> None:
         said = ""
@@ -48,6 +50,7 @@ class DockerEngine:
                     self._command(driver), stdin=subprocess.DEVNULL, stdout=log, stderr=log
                 )
             if self._ready():
+                self._driver = driver
                 self._make_image()
                 return
             said = self._log.read_text(errors="replace")[-2000:]
@@ -128,6 +131,42 @@ class DockerEngine:
             with tarfile.open(archive, "w") as tar:
                 tar.add(root, arcname=".")
         self.docker("import", archive, IMAGE)
+
+    @property
+    def archive(self) -> bytes:
+        """The image's root as a tar."""
+        return (self.folder / "image.tar").read_bytes()
+
+    def containers(self, label: str = "runyard.attempt") -> list[str]:
+        """Ids of all there are with a label, running or not."""
+        listed = self.docker("ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={label}")
+        return listed.stdout.split()
+
+    def inspect(self, container: str) -> dict[str, Any]:
+        [found] = json.loads(self.docker("inspect", container).stdout)
+        return found
+
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def kill9(self) -> None:
+        """As a crash would: the containers live on."""
+        assert self._process is not None
+        daemon = int((self.folder / "exec/containerd/containerd.pid").read_text())
+        self._process.kill()
+        self._process.wait()
+        # It dies with its parent; the next one would wait for a number that is not free yet.
+        deadline = time.monotonic() + _READY_S
+        while os.path.exists(f"/proc/{daemon}") and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def start_again(self) -> None:
+        """After a crash."""
+        with open(self._log, "ab") as log:
+            self._process = subprocess.Popen(
+                self._command(self._driver), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        assert self._ready(), self._log.read_text(errors="replace")[-2000:]
 
     def stop(self) -> None:
         """End it and everything in it, and leave no mount and no control group behind."""
@@ -214,6 +253,19 @@ def _remove_group(group: Path) -> None:
 @pytest.fixture(scope="session")
 def docker_engine():
     """One engine for all tests of a worker; tests that use it are kept in one worker."""
+    with _engine() as engine:
+        yield engine
+
+
+@pytest.fixture
+def own_docker_engine():
+    """One that a test may kill."""
+    with _engine() as engine:
+        yield engine
+
+
+@contextlib.contextmanager
+def _engine() -> Iterator[DockerEngine]:
     if os.geteuid() != 0:
         _is_missing("a Docker engine is started by root only")
     for program in ("dockerd", "docker", "containerd", "iptables"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from typing import Any
 
@@ -25,7 +26,10 @@ class Progress:
         self._folder, self._name = os.path.split(path)
         self._layers: dict[str, tuple[int, int]] = {}
         self._done: set[str] = set()
-        self._told_at = 0.0
+        self._lock = threading.Lock()
+        self._finished = False  # what is told then stays
+        self._changed = threading.Event()
+        threading.Thread(target=self._tell_changes, name="progress", daemon=True).start()
 
     def hear(self, line: dict[str, Any]) -> None:
         layer, status = line.get("id"), str(line.get("status", ""))
@@ -39,20 +43,30 @@ class Progress:
                 self._layers[layer] = (total, total)
         elif layer and status == "Pulling fs layer":
             self._layers.setdefault(layer, (0, 0))
-        if time.monotonic() - self._told_at >= _TELL_S:
+        self._changed.set()
+
+    def _tell_changes(self) -> None:
+        """Also the last one before the engine falls silent."""
+        while True:
+            self._changed.wait()
+            self._changed.clear()
             self.tell()
+            time.sleep(_TELL_S)
 
     def tell(self, **fields: Any) -> None:
-        self._told_at = time.monotonic()
+        layers = list(self._layers.values())
         told = {
             "image": self._image,
-            "bytes_done": sum(done for done, _ in self._layers.values()),
-            "bytes_total": sum(total for _, total in self._layers.values()),
+            "bytes_done": sum(done for done, _ in layers),
+            "bytes_total": sum(total for _, total in layers),
             "layers_done": len(self._done),
             "layers_total": len(self._layers.keys() | self._done),
             **fields,
         }
-        docker_files.write(self._folder, self._name, told)
+        with self._lock:
+            if not self._finished:
+                self._finished = bool(fields)
+                docker_files.write(self._folder, self._name, told)
 
 
 def pull(socket_path: str, image: str, progress: Progress) -> str:

@@ -53,7 +53,9 @@ def _pull(socket_path: str, image: str, folder: str, check_stop: Callable[[], No
 
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "docker_pull.py")
     progress = f"{folder}/{protocol.PULL}"
-    pulling = subprocess.Popen([sys.executable, "-I", program, socket_path, image, progress])
+    argv = [sys.executable, "-I", program, socket_path, image, progress]
+    # Of its own session: a stop is ours to hear, and then to pass on.
+    pulling = subprocess.Popen(argv, start_new_session=True)
     try:
         while pulling.poll() is None:
             check_stop()

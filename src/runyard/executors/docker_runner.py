@@ -33,6 +33,7 @@ NOT_STARTED = 125  # as the exit code of a runner whose container never ran
 _STOP, _ENDED, _MISSING = "stop", "ended", "missing"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 _KILL_AGAIN_S = 1.0
+_EXECUTE_S = 5.0
 _BELOW_SECONDS = 26  # of "2026-01-01T00:00:00.123456789Z": the engine tells nanoseconds
 
 
@@ -182,11 +183,12 @@ class Runner:
         """Every request: the last one's grace counts, if that is shorter."""
         request = stop_request.read(self.folder) if not self.plan["service"] else None
         grace_s = float(request["grace_s"] if request else self.plan["grace_s"])
-        deadline = time.monotonic() + grace_s
-        self.deadline = deadline if self.deadline is None else min(self.deadline, deadline)
         if grace_s > 0 and self.asked_at is None:
             self.asked_at = time.time()
             self._ask_to_end()
+        # Counted from when it was told: an engine takes its time to do that.
+        deadline = time.monotonic() + grace_s
+        self.deadline = deadline if self.deadline is None else min(self.deadline, deadline)
 
     def _ask_to_end(self) -> None:
         """The job's whole process group, as outside of containers: the init would tell its first
@@ -198,16 +200,17 @@ class Runner:
             command = ["/bin/sh", "-c", f"kill -s TERM -- -{group}"]
             if group > 1 and self._execute(command) == 0:
                 return
-        except (OSError, ValueError, EngineRefused, EngineGone):
+        except (OSError, ValueError, LookupError, TypeError, EngineRefused, EngineGone):
             pass
         self._signal("TERM")
 
     def _execute(self, command: list[str]) -> int | None:
-        made = self.engine.call(
-            "POST", f"/containers/{self.name}/exec", body={"Cmd": command, "AttachStdout": True}
-        )
-        self.engine.call("POST", f"/exec/{made['Id']}/start", body={"Detach": False})
-        code: int | None = self.engine.call("GET", f"/exec/{made['Id']}/json").get("ExitCode")
+        body: dict[str, Any] = {"Cmd": command, "AttachStdout": True}
+        path, limit = f"/containers/{self.name}/exec", _EXECUTE_S
+        made = self.engine.call("POST", path, body=body, timeout_s=limit)
+        path = f"/exec/{made['Id']}"
+        self.engine.call("POST", f"{path}/start", body={"Detach": False}, timeout_s=limit)
+        code: int | None = self.engine.call("GET", f"{path}/json", timeout_s=limit)["ExitCode"]
         return code
 
     def _kill(self) -> None:
