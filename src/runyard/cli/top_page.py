@@ -82,7 +82,9 @@ class _Page:
             net = [_number(found.get(f"net_{way}_mb_s")) for way in ("in", "out")]
             if None not in net:
                 cells.append(f"net {net[0]:.1f}/{net[1]:.1f} MB/s")
-            if node.get("drained"):
+            if not node.get("alive", True):
+                cells.append("gone")
+            elif node.get("drained"):
                 cells.append("drained")
             rows.append(self._fit("  ".join(cells)))
         return rows

@@ -184,10 +184,14 @@ def test_a_job_of_several_nodes_says_what_every_node_must_have(monkeypatch):
         "params": {"resource": "node", "wanted": 4, "largest": 3, "each": each},
     }
     monkeypatch.setenv("RUNYARD_LANG", "en")
+    wording.language.cache_clear()
     said = wording.reason(waits)
     assert "needs 2 nodes with 4 GPUs (H100), 8 CPU cores, 64GB memory" in said
     assert "1 of 3" in said
     assert "needs 4 with 4 GPUs" in wording.reason(never)
     monkeypatch.setenv("RUNYARD_LANG", "zh")
+    wording.language.cache_clear()
     assert "4 GPU (H100)" in wording.reason(waits)
     assert "3" in wording.reason(never)
+    monkeypatch.undo()
+    wording.language.cache_clear()
