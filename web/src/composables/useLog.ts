@@ -33,6 +33,7 @@ export function useLog(source: Ref<LogSource>) {
   let stop: () => void = () => undefined;
   let frame = 0;
   let centre = 0;
+  let told = 0; // up to this byte
   const asked = new Set<number>();
 
   function changed(): void {
@@ -84,6 +85,7 @@ export function useLog(source: Ref<LogSource>) {
     const { job, rank, service } = source.value;
     if (rank || service) return void (stop = poll(mine, offset));
     let first = true;
+    told = offset;
     const place = attempt.value ? `${attempt.value}:${offset}` : `${offset}`;
     stop = link.subscribe(`log:${job}:${place}`, {
       events: (events) => mine === turn && events.forEach(hear),
@@ -97,7 +99,11 @@ export function useLog(source: Ref<LogSource>) {
   function hear(event: LiveEvent): void {
     if (event.type === "text") {
       attempt.value ??= event.attempt;
-      if (event.attempt === attempt.value) add(event.text);
+      // A late message of a subscription before this one tells what is known already.
+      if (event.attempt !== attempt.value || event.offset < told) return;
+      if (event.offset > told) return void open();
+      told = event.next_offset;
+      add(event.text);
     } else if (event.type === "gap") {
       void open(); // more was written than is kept, faster than it could be told
     } else if (event.type === "attempt") {
