@@ -31,7 +31,6 @@ from runyard.engine.machine import Machine
 from runyard.engine.parts import Parts
 from runyard.engine.tallies import Tallies
 from runyard.engine.yard import Yard
-from runyard.executors import docker_sockets
 from runyard.executors.base import Executor
 from runyard.executors.docker import DockerExecutor
 from runyard.executors.docker_plan import DockerOptions
@@ -53,7 +52,7 @@ from runyard.settings import Settings
 from runyard.stores.base import Store
 from runyard.stores.opening import open_store
 from runyard.stores.timed import timed
-from runyard.supervisor import process_table
+from runyard.supervisor import engine_sockets, process_table
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _STREAM_GRACE_S = 1
@@ -209,16 +208,16 @@ def _ray_owner(settings: Settings, server_id: str) -> str:
 
 def _wants_docker(settings: Settings) -> bool:
     """When it is asked for, or there is an engine anyway."""
-    if "docker" in settings.executors or settings.docker_host not in ("", docker_sockets.OFF):
+    if "docker" in settings.executors or settings.docker_host not in ("", engine_sockets.OFF):
         return True
     sockets = _docker_options(settings).sockets
-    return settings.docker_host != docker_sockets.OFF and any(map(os.path.exists, sockets))
+    return settings.docker_host != engine_sockets.OFF and any(map(os.path.exists, sockets))
 
 
 def _docker_options(settings: Settings) -> DockerOptions:
     host = settings.docker_host
     return DockerOptions(
-        sockets=tuple(docker_sockets.candidates(host, os.environ, os.getuid())),
+        sockets=tuple(engine_sockets.candidates(host, os.environ, os.getuid())),
         network=settings.docker_network,
         user=settings.docker_user,
         shm_mb=int(settings.docker_shm_gb * 1024),

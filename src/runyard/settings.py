@@ -138,6 +138,8 @@ _NOT_NEGATIVE = (
     "docker_shm_gb",
     "notify_quiet_s",
 )
+_MOUNT = re.compile(r"/[^:,]*(:/[^:,]*)?(:ro)?")
+_USER = re.compile(r"(image|[0-9]+:[0-9]+)?")
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _POSITIVE = (
     "finish_skew_s",
@@ -291,6 +293,12 @@ def _check(settings: Settings) -> None:
         raise errors.BadSettings(name="detectors_off", why=why)
     if not is_root_path(settings.root_path):
         raise errors.BadSettings(name="root_path", why="a path such as /runyard is wanted")
+    for mount in settings.docker_mounts:
+        if _MOUNT.fullmatch(mount) is None:
+            why = f"'{mount}' is not HOST[:INSIDE][:ro] with whole paths"
+            raise errors.BadSettings(name="docker_mounts", why=why)
+    if _USER.fullmatch(settings.docker_user) is None:
+        raise errors.BadSettings(name="docker_user", why="UID:GID, or image, is wanted")
     if not 0 <= settings.port < 65536:
         raise errors.BadSettings(name="port", why="a port is a number from 0 to 65535")
     if not 0 <= settings.job_nice <= 19:

@@ -7,9 +7,10 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from runyard.cli import formatting
+from runyard.cli import engine_check, formatting
+from runyard.cli.check import Check
 from runyard.sdk import errors
 from runyard.sdk.client import Client
 
@@ -17,14 +18,9 @@ _LITTLE_SPACE = 5 * 1024**3
 _NO_SPACE = 200 * 1024**2
 
 
-class Check(NamedTuple):
-    name: str
-    level: str  # ok, warn, fail
-    seen: str
-    advice: str = ""
-
-
-def all_of(data_dir: Path, client: Client, database_url: str) -> Iterator[Check]:
+def all_of(
+    data_dir: Path, client: Client, database_url: str, docker_host: str = ""
+) -> Iterator[Check]:
     """One after the other; a check that breaks is itself a finding, and the rest go on."""
     checks: list[tuple[str, Callable[[], Iterator[Check]]]] = [
         ("python", _python),
@@ -34,6 +30,7 @@ def all_of(data_dir: Path, client: Client, database_url: str) -> Iterator[Check]
         ("locks", lambda: _locks(data_dir)),
         ("containment", lambda: _containment(data_dir)),
         ("gpu", _gpu),
+        ("containers", lambda: engine_check.containers(docker_host)),
         ("database", lambda: _database(database_url)),
         ("server", lambda: _server(client)),
     ]

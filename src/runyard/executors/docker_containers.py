@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from runyard.executors import docker_files, docker_sockets
+from runyard.executors import docker_files
 from runyard.executors.docker_plan import DockerOptions
+from runyard.supervisor import engine_sockets
 
 _ASK_S = 20
 _DEATH_S = 15.0
@@ -49,9 +50,9 @@ class Containers:
     def socket_path(self) -> str:
         """Of an engine that answers now. EngineUnreachable."""
         at = ", ".join(self._sockets)
-        if not all(map(docker_sockets.is_local, self._sockets)):
+        if not all(map(engine_sockets.is_local, self._sockets)):
             raise EngineUnreachable("engine_not_local", at)
-        found = docker_sockets.answering(self._sockets)
+        found = engine_sockets.answering(self._sockets)
         if found is None:
             raise EngineUnreachable("no_engine", at)
         return found

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from runyard.executors import docker_files
-from runyard.executors.docker_http import Engine, EngineGone, EngineRefused
 from runyard.supervisor import protocol
+from runyard.supervisor.engine_http import Engine, EngineGone, EngineRefused
 
 _LOOK_S = 0.1
 _END_S = 5.0

@@ -25,8 +25,8 @@ from datetime import datetime
 from typing import Any
 
 from runyard.executors import docker_files, docker_pulling
-from runyard.executors.docker_http import Engine, EngineGone, EngineRefused
 from runyard.supervisor import identity, protocol, stop_request
+from runyard.supervisor.engine_http import Engine, EngineGone, EngineRefused
 from runyard.supervisor.news import NewsSender
 
 NOT_STARTED = 125  # as the exit code of a runner whose container never ran

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from runyard.cli import checks, exit_codes, options, tables
+from runyard.cli.check import Check
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = settings.load({"data_dir": args.data_dir})
     client = options.client(args)
     found = []
-    for check in checks.all_of(chosen.data_dir, client, chosen.database_url):
+    for check in checks.all_of(chosen.data_dir, client, chosen.database_url, chosen.docker_host):
         found.append(check)
         if not args.json:
             _print(check)
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.FAILED if failed else exit_codes.OK
 
 
-def _print(check: checks.Check) -> None:
+def _print(check: Check) -> None:
     colours = {"ok": "32", "warn": "33", "fail": "31"}
     level = f"{check.level:<4}"
     if tables.coloured():
