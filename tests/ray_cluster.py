@@ -1,7 +1,7 @@
 """A real Ray cluster of several nodes on this machine, and a driver to look into it from outside.
 
-Nodes are `ray start` processes on addresses of the loopback, each in a session of its own, by which
-they are ended: never by name. GPUs are only counted, so that none is needed.
+Nodes are `ray start` processes on addresses of the loopback, each in a session of its own, by
+which they are ended: never by name. GPUs are only counted, so that none is needed.
 """
 
 from __future__ import annotations
@@ -116,9 +116,7 @@ class RayCluster:
         self._next = int(self.head_address.rpartition(".")[2])
         return self.add_node()
 
-    def add_node(
-        self, *, gpus: int = GPUS, visible: str | None = None, **env: str
-    ) -> RayNode:
+    def add_node(self, *, gpus: int = GPUS, visible: str | None = None, **env: str) -> RayNode:
         address = f"127.0.0.{self._next}"
         self._next += 1
         is_head = address == self.head_address

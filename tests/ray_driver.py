@@ -1,4 +1,4 @@
-"""Joins a Ray cluster and evaluates expressions, one JSON string a line; used by ray_cluster.py."""
+"""Joins a Ray cluster and evaluates expressions, one JSON string a line, for ray_cluster.py."""
 
 import json
 import os
@@ -66,9 +66,7 @@ def make_actor(name):
 
 
 def main(address):
-    ray.init(
-        address=address, namespace="runyard", log_to_driver=False, configure_logging=False
-    )
+    ray.init(address=address, namespace="runyard", log_to_driver=False, configure_logging=False)
     for line in sys.stdin:
         try:
             answer = {"value": eval(json.loads(line), globals())}

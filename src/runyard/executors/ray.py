@@ -43,6 +43,7 @@ from runyard.supervisor import (
 
 _ASK_S = 12.0
 _UNTOLD_S = 30.0  # a bridge that says nothing for so long is of no use
+_TELL_SILENCE_S = 60.0
 STARTING = "ray_starting"
 UNREACHABLE = "ray_unreachable"
 
@@ -147,7 +148,7 @@ class RayExecutor:
             if sighting is not None:
                 found[attempt_id] = sighting
             elif in_cluster is None:
-                found[attempt_id] = Sighting(Sight.STARTING, hung_since=self._since)
+                found[attempt_id] = Sighting(Sight.STARTING, hung_since=self._silent_since())
             elif attempt_id in in_cluster:
                 found[attempt_id] = Sighting(Sight.STARTING)
             else:
@@ -245,10 +246,12 @@ class RayExecutor:
         with contextlib.suppress(BridgeAway):
             self._link.tell({"do": "run", "attempt_id": attempt_id})
         asked = stop_request.read(folder)
+        return ray_spec.sighting(self._first_slice(attempt_id), asked, self._silent_since())
+
+    def _silent_since(self) -> float | None:
+        """Since when the cluster cannot be asked, once that is long enough to be told."""
         usable, _ = self.available()
-        return ray_spec.sighting(
-            self._first_slice(attempt_id), asked, None if usable else self._since
-        )
+        return None if usable or time.time() - self._since < _TELL_SILENCE_S else self._since
 
     def _find(self, attempt_ids: Sequence[str]) -> set[str] | None:
         """Those that have something in the cluster; None while nobody can say."""

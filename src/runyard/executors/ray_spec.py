@@ -67,7 +67,7 @@ def why(code: str, params: Mapping[str, Any]) -> str:
         ours = f"Ray {params['ray']}, Python {params['python']}"
         theirs = f"Ray {params['cluster_ray']}, Python {params['cluster_python']}"
         return f"{code}: {ours} / {theirs}"
-    about = params.get("why") or params.get("address") or params.get("found") or ""
+    about = params.get("address") or params.get("found") or params.get("why") or ""
     return f"{code}: {params.get('python', about)}" if about or "python" in params else code
 
 

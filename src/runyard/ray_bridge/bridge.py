@@ -8,7 +8,7 @@ import time
 import traceback
 from typing import Any
 
-from runyard.ray_bridge import strays
+from runyard.ray_bridge import adopting, strays
 from runyard.ray_bridge.attempt_watch import AttemptWatch
 from runyard.ray_bridge.cluster import Cluster
 from runyard.ray_bridge.deadlines import Late
@@ -87,13 +87,18 @@ class Bridge:
             watch.look_for_stop()
 
     def _find(self, line: Line) -> None:
-        """Which of these attempts have anything in the cluster."""
+        """Which of these attempts, of which the server has nothing, have their actors in the
+        cluster. They are watched from now on."""
         asked = set(line["attempt_ids"])
         try:
-            found = strays.present(self._cluster) & asked
-            self._talk.answer(line, found=sorted(found))
-        except Late as error:
+            present = strays.present(self._cluster) & asked
+            found = [one for one in present if adopting.adopt(self._cluster, self._data_dir, one)]
+        except Exception as error:
             self._talk.answer(line, error=str(error))
+            return
+        for attempt_id in found:
+            self._watch(attempt_id)
+        self._talk.answer(line, found=sorted(found))
 
     def _sweep_strays(self, line: Line) -> None:
         """End what is in the cluster of these attempts, which have ended by our records."""

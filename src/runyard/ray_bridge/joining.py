@@ -73,6 +73,8 @@ def _probe(address: str, environment: dict[str, str]) -> dict[str, Any]:
         )
         return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
     except (IndexError, ValueError):
+        if "No module named 'ray'" in done.stderr:
+            raise Refused(refusals.NOT_INSTALLED, python=sys.executable) from None
         raise Refused(refusals.FAILED, why=done.stderr.strip()[-500:]) from None
     except subprocess.TimeoutExpired:
         raise Refused(refusals.UNREACHABLE, address=address) from None

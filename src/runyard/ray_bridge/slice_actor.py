@@ -50,6 +50,7 @@ class SliceActor:
         self._socket: socket.socket | None = None
         self._started: dict[str, Any] = {}
         self._usage_due = 0.0
+        self._whole: dict[str, Any] = {}
 
     # called by the bridge
 
@@ -83,6 +84,7 @@ class SliceActor:
             self._prepare_folders()
             program = self._unpack(code, archive)
             self._listen()
+            self._whole = order["whole"]
             spec = _moved(order["spec"], order["run_dir"], self._folder)
             line = json.dumps({"attempt_id": self._attempt_id, "spec": spec}).encode() + b"\n"
             self._shim = self._spawn([program, self._slice], subprocess.PIPE)
@@ -92,6 +94,10 @@ class SliceActor:
             self._started = {"shim": self._shim.pid, "program": program}
             threading.Thread(target=self._await_shim, args=(program,), daemon=True).start()
             return self._started
+
+    def whole(self) -> dict[str, Any]:
+        """What the whole attempt is, for a server that takes it over; empty before its start."""
+        return self._whole
 
     def recover(self, code: str, archive: bytes) -> bool:
         """In place of an actor that died: end what is left of the slice, so that what it wrote can

@@ -12,7 +12,7 @@ import select
 import socket
 import time
 
-from runyard.supervisor import kernel, keeper, protocol, stop_request
+from runyard.supervisor import keeper, kernel, protocol, stop_request
 
 LIFELINE_LOST = "lifeline"  # the cause of the stop when the other end is gone
 LIFELINE_GRACE_S = 2.0
@@ -48,16 +48,8 @@ class SliceKeeper(keeper.Keeper):
             self._obey_lines()
             return
         self._poll.unregister(_LIFELINE)
-        asked = stop_request.read(self._folder)
-        self._stop(
-            {
-                "seq": asked["seq"] + 1 if asked else 1,
-                "cause": LIFELINE_LOST,
-                "grace_s": LIFELINE_GRACE_S,
-                "requested_by": "keeper",
-                "requested_at": time.time(),
-            }
-        )
+        tell_lost(self._folder)
+        self._nudge()
 
     def _obey_lines(self) -> None:
         *lines, self._heard = self._heard.split(b"\n")
@@ -65,7 +57,6 @@ class SliceKeeper(keeper.Keeper):
             self._stop(json.loads(line))
 
     def _stop(self, request: stop_request.Request) -> None:
-        """A supervisor that is just starting is told again until it can be reached."""
         stop_request.write(
             self._folder,
             seq=int(request["seq"]),
@@ -74,6 +65,10 @@ class SliceKeeper(keeper.Keeper):
             requested_by=str(request["requested_by"]),
             requested_at=float(request["requested_at"]),
         )
+        self._nudge()
+
+    def _nudge(self) -> None:
+        """A supervisor that is just starting is told again until it can be reached."""
         deadline = time.monotonic() + _NUDGE_PATIENCE_S
         while not stop_request.nudge(self._folder) and self.pool.busy():
             if time.monotonic() >= deadline:
@@ -83,6 +78,21 @@ class SliceKeeper(keeper.Keeper):
     @property
     def _folder(self) -> str:
         return f"{protocol.ATTEMPTS}/{self._attempt_id}"
+
+
+def tell_lost(folder: str) -> None:
+    """Ask for the end of an attempt that nobody watches over any more."""
+    asked = stop_request.read(folder)
+    if asked is not None and asked["cause"] == LIFELINE_LOST:
+        return
+    stop_request.write(
+        folder,
+        seq=asked["seq"] + 1 if asked else 1,
+        cause=LIFELINE_LOST,
+        grace_s=LIFELINE_GRACE_S,
+        requested_by="keeper",
+        requested_at=time.time(),
+    )
 
 
 def keep(attempt_id: str, heard: bytes) -> None:

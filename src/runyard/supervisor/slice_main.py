@@ -5,7 +5,7 @@ requests to stop, its end means stop. This process is only the shim: what starte
 direct child at any moment, so the keeper is one step further down, in its own session.
 
 `python -I -S slice_main.py FOLDER --settle ATTEMPT_ID` ends what a killed keeper left and writes
-the exit record, if there is none.
+the exit record, if there is none; exit status 0 once it is there.
 """
 
 import os
@@ -19,11 +19,21 @@ if "runyard" not in sys.modules:
 
 import json
 import signal
+import time
 from typing import Any
 
-from runyard.supervisor import journal, kernel, protocol, reconcile, slice_keeper
+from runyard.supervisor import (
+    journal,
+    kernel,
+    liveness,
+    protocol,
+    reconcile,
+    slice_keeper,
+    stop_request,
+)
 
 LINE_LIMIT = 16 << 20
+NUDGED_S = 0.2
 
 
 def main(arguments: list[str]) -> int:
@@ -77,7 +87,13 @@ def first_line() -> tuple[bytes, bytes]:
 
 
 def settle(attempt_id: str) -> int:
-    return 0 if reconcile.settle(f"{protocol.ATTEMPTS}/{attempt_id}") is not None else 1
+    """A supervisor that outlived its keeper hears nothing of the lifeline any more: it is told."""
+    folder = f"{protocol.ATTEMPTS}/{attempt_id}"
+    if liveness.supervisor_alive(folder):
+        slice_keeper.tell_lost(folder)
+        stop_request.nudge(folder)
+        time.sleep(NUDGED_S)
+    return 0 if reconcile.settle(folder) is not None else 1
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "integration/ray/" in str(item.path):
             item.add_marker(pytest.mark.xdist_group(GROUP))
+            item.add_marker(pytest.mark.timeout(300))  # a cluster on a busy machine is slow
 
 
 @pytest.fixture(scope="session")

@@ -301,6 +301,18 @@ MESSAGES = {
     "unavailable_no_engine": "no container engine listens at {at}",
     "unavailable_engine_not_local": "{at} is not a socket of this machine",
     "unavailable_engine_does_not_answer": "the container engine at {at} does not answer",
+    "unavailable_ray_starting": "the Ray cluster is being joined",
+    "unavailable_ray_unreachable": "the Ray cluster does not answer",
+    "unavailable_ray_not_installed": "{at} has no Ray: install runyard[ray], or set ray_python",
+    "unavailable_ray_too_old": "Ray {at} is too old: at least 2.54 is needed",
+    "unavailable_ray_version_mismatch": "Ray and Python must be the same here and in the cluster, "
+    "but are {at}: set ray_python to an interpreter like the cluster's",
+    "unavailable_ray_insecure": "the Ray cluster at {at} lets everybody in: turn token "
+    "authentication on there, or set allow_insecure_ray",
+    "unavailable_ray_token_refused": "the Ray cluster at {at} refuses our token: set "
+    "ray_token_path",
+    "unavailable_ray_not_a_member": "this machine has no node of the Ray cluster at {at}",
+    "unavailable_ray_failed": "Ray says: {at}",
     "unavailable_docker_package_missing": "its server lacks the Python package docker: "
     "pip install 'runyard[docker]'",
     "no_datasets": "There are no datasets. As in: runyard datasets add images https://...",

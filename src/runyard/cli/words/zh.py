@@ -308,6 +308,17 @@ MESSAGES = {
     "unavailable_no_engine": "{at} 上没有容器引擎在监听",
     "unavailable_engine_not_local": "{at} 不是本机的套接字",
     "unavailable_engine_does_not_answer": "{at} 上的容器引擎没有应答",
+    "unavailable_ray_starting": "正在加入 Ray 集群",
+    "unavailable_ray_unreachable": "Ray 集群没有应答",
+    "unavailable_ray_not_installed": "{at} 中没有 Ray: 请安装 runyard[ray] 或设置 ray_python",
+    "unavailable_ray_too_old": "Ray {at} 过旧: 至少需要 2.54",
+    "unavailable_ray_version_mismatch": "这里与集群的 Ray 和 Python 版本必须相同, 但现在是 {at}: "
+    "请把 ray_python 设为与集群相同的解释器",
+    "unavailable_ray_insecure": "位于 {at} 的 Ray 集群对任何人开放: 请在集群启用令牌认证, "
+    "或设置 allow_insecure_ray",
+    "unavailable_ray_token_refused": "位于 {at} 的 Ray 集群拒绝了令牌: 请设置 ray_token_path",
+    "unavailable_ray_not_a_member": "本机没有位于 {at} 的 Ray 集群的节点",
+    "unavailable_ray_failed": "Ray 报告: {at}",
     "unavailable_docker_package_missing": "服务器缺少 Python 包 docker: "
     "pip install 'runyard[docker]'",
     "no_datasets": "没有数据集。例如: runyard datasets add images https://...",
