@@ -98,9 +98,8 @@ class Preparer:
     def _is_for_us(self, job: Job) -> bool:
         """Among several servers, what is checked here must be what will run here."""
         wanted = job.spec.request.gpu_milli
-        return not self._parts.store.shared or wanted <= 1000 * len(
-            self._parts.machine.capacity.gpus
-        )
+        capacity = self._parts.machine.capacity_for(job.spec.executor)
+        return not self._parts.store.shared or wanted <= 1000 * len(capacity.gpus)
 
     def _begin(self, tx: Transaction, job: Job, stage: Stage, now: float) -> Preparation:
         number = len(tx.preparations(job.id)) + 1

@@ -196,6 +196,25 @@ def test_a_server_that_reaches_another_cluster_takes_nothing(server, cluster, tm
     assert cluster.running()
 
 
+def test_a_waiting_job_is_prepared_anew_when_its_files_died_with_a_server(server, tmp_path):
+    """What was fetched lies on the disk of a server that is gone: another one fetches it again."""
+    one = server("one", executor=ScriptedExecutor(tmp_path / "one"), max_concurrent=1)
+    blocker = one.running(executor="local")
+    ref = one.submit(executor="local", prefetch=["http://127.0.0.1:9/model.bin"])
+    until(lambda: f"{ref}.p1" in one.executor.launches, 20)
+    one.executor.finish(f"{ref}.p1")
+    until(lambda: one.job(ref).ready, 20)
+    two = server("two", executor=ScriptedExecutor(tmp_path / "two"), max_concurrent=2)
+    two.look()
+    assert f"{ref}.p2" not in two.executor.launches
+    one.close()
+    until(lambda: f"{ref}.p2" in two.executor.launches or two.look(), 40, every=0.1)
+    two.executor.finish(f"{ref}.p2")
+    two.wait(ref, "running")
+    assert two.attempts(ref)[0].node_id == "two"
+    assert two.status(blocker) == "running"  # nobody but its own server can tell
+
+
 def test_both_servers_tell_the_same_nodes(server):
     one, two = server("one"), server("two")
     found = [node for node in one.yard.nodes() if not node.is_server]
