@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", help="where everything is kept (~/.runyard)")
     parser.add_argument("--database-url", metavar="URL", help="postgresql://... instead of SQLite")
     parser.add_argument(
-        "--executor", dest="executors", metavar="NAMES", help="local, or a comma list (local)"
+        "--executor", dest="executors", metavar="NAMES", help="local, docker, ray (local)"
     )
     parser.add_argument(
         "--ray-address",
