@@ -1,22 +1,24 @@
-import { createRouter, createWebHistory } from "vue-router";
+import { createRouter, createWebHistory, type RouteRecordRaw } from "vue-router";
 import { HOME } from "@/api/client";
 import { useSession } from "@/stores/session";
 
 // Lists are plural, one thing is singular. Sweeps and pipelines will have routes of their own.
+export const routes: RouteRecordRaw[] = [
+  { path: "/", redirect: { name: "now" } },
+  { path: "/now", name: "now", component: () => import("@/views/NowView.vue") },
+  { path: "/jobs", name: "jobs", component: () => import("@/views/JobListView.vue") },
+  { path: "/jobs/:jobRef/:tab?", name: "job", component: () => import("@/views/JobDetailView.vue"), props: true },
+  { path: "/queue", name: "queue", component: () => import("@/views/QueueView.vue") },
+  { path: "/alerts", name: "alerts", component: () => import("@/views/AlertListView.vue") },
+  { path: "/machines", name: "machines", component: () => import("@/views/MachineListView.vue") },
+  { path: "/settings/:section?", name: "settings", component: () => import("@/views/SettingsView.vue"), props: true },
+  { path: "/login", name: "login", component: () => import("@/views/LoginView.vue"), meta: { open: true } },
+  { path: "/:rest(.*)*", name: "not-found", component: () => import("@/views/NotFoundView.vue") },
+];
+
 export const router = createRouter({
   history: createWebHistory(HOME.pathname),
-  routes: [
-    { path: "/", redirect: { name: "now" } },
-    { path: "/now", name: "now", component: () => import("@/views/NowView.vue") },
-    { path: "/jobs", name: "jobs", component: () => import("@/views/JobListView.vue") },
-    { path: "/jobs/:jobRef/:tab?", name: "job", component: () => import("@/views/JobDetailView.vue"), props: true },
-    { path: "/queue", name: "queue", component: () => import("@/views/QueueView.vue") },
-    { path: "/alerts", name: "alerts", component: () => import("@/views/AlertListView.vue") },
-    { path: "/machines", name: "machines", component: () => import("@/views/MachineListView.vue") },
-    { path: "/settings/:section?", name: "settings", component: () => import("@/views/SettingsView.vue"), props: true },
-    { path: "/login", name: "login", component: () => import("@/views/LoginView.vue"), meta: { open: true } },
-    { path: "/:rest(.*)*", name: "not-found", component: () => import("@/views/NotFoundView.vue") },
-  ],
+  routes,
   scrollBehavior: (to, from, kept) => kept ?? (to.path === from.path ? false : { top: 0 }),
 });
 

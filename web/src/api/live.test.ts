@@ -1,0 +1,120 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { LiveLink, type LinkState } from "./live";
+
+class FakeSocket {
+  static OPEN = 1;
+  readyState = 0;
+  sent: any[] = [];
+  onopen = () => undefined as void;
+  onclose = () => undefined as void;
+  onmessage = (_: { data: string }) => undefined as void;
+  send(text: string) {
+    this.sent.push(JSON.parse(text));
+  }
+  close() {
+    this.readyState = 3;
+    this.onclose();
+  }
+  open() {
+    this.readyState = 1;
+    this.onopen();
+  }
+  say(message: object) {
+    this.onmessage({ data: JSON.stringify(message) });
+  }
+}
+
+let sockets: FakeSocket[];
+let states: LinkState[];
+let link: LiveLink;
+const last = () => sockets.at(-1)!;
+const handler = () => ({ events: vi.fn(), reload: vi.fn() });
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  sockets = [];
+  states = [];
+  link = new LiveLink(
+    (state) => states.push(state),
+    () => {
+      sockets.push(new FakeSocket());
+      return last() as unknown as WebSocket;
+    },
+  );
+});
+
+test("the first message of a topic asks for the present state, later ones only tell", () => {
+  const jobs = handler();
+  link.subscribe("jobs", jobs);
+  link.open();
+  last().open();
+  expect(last().sent).toEqual([{ subscribe: ["jobs"] }]);
+  last().say({ id: 5, topic: "jobs", events: [] });
+  expect(jobs.reload).toHaveBeenCalledTimes(1);
+  last().say({ id: 6, topic: "jobs", events: [{ type: "job", job_id: "a" }] });
+  expect(jobs.reload).toHaveBeenCalledTimes(1);
+  expect(jobs.events).toHaveBeenCalledWith([{ type: "job", job_id: "a" }]);
+});
+
+test("after a lost connection it asks for what it missed, logs by where they stopped", () => {
+  link.subscribe("jobs", handler());
+  link.subscribe("log:job-a:0", handler());
+  link.open();
+  last().open();
+  last().say({ id: 7, topic: "jobs", events: [] });
+  last().say({ id: 8, topic: "log:job-a", events: [], next: "log:job-a:1:42" });
+  last().close();
+  expect(states.at(-1)).toBe("lost");
+  vi.advanceTimersByTime(1000);
+  expect(sockets).toHaveLength(2);
+  last().open();
+  expect(last().sent).toEqual([{ subscribe: ["jobs", "log:job-a:1:42"], last_id: 8 }]);
+});
+
+test("too much missed means loading anew", () => {
+  const jobs = handler();
+  link.subscribe("jobs", jobs);
+  link.open();
+  last().open();
+  last().say({ id: 1, topic: "jobs", events: [] });
+  last().say({ id: 9000, reload: "jobs" });
+  expect(jobs.reload).toHaveBeenCalledTimes(2);
+});
+
+test("two parts of a page share a topic; the last to leave ends it", () => {
+  link.open();
+  last().open();
+  const first = link.subscribe("system", handler());
+  const second = link.subscribe("system", handler());
+  expect(last().sent).toEqual([{ subscribe: ["system"] }]);
+  first();
+  expect(last().sent).toHaveLength(1);
+  second();
+  expect(last().sent.at(-1)).toEqual({ unsubscribe: ["system"] });
+});
+
+test("a part that comes later to a topic is told to load", async () => {
+  link.open();
+  last().open();
+  link.subscribe("jobs", handler());
+  last().say({ id: 1, topic: "jobs", events: [] });
+  const late = handler();
+  link.subscribe("jobs", late);
+  await Promise.resolve();
+  expect(late.reload).toHaveBeenCalledTimes(1);
+});
+
+test("it waits longer and longer, within bounds, and a pause ends the waiting", () => {
+  link.open();
+  for (let tries = 0; tries < 12; tries += 1) {
+    last().close();
+    vi.advanceTimersByTime(13_000);
+  }
+  expect(sockets.length).toBe(13);
+  link.pause();
+  expect(states.at(-1)).toBe("paused");
+  vi.advanceTimersByTime(60_000);
+  expect(sockets.length).toBe(13);
+  link.open();
+  expect(sockets.length).toBe(14);
+});
