@@ -20,6 +20,7 @@ QUESTIONS = (
     "random_kills",
     "cli_start",
     "diagnosis_cost",
+    "cluster_pass",
 )
 
 
