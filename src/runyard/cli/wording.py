@@ -60,7 +60,10 @@ def reason(given: Mapping[str, Any] | None) -> str:
     said = formatting.clean(template.format_map(_Lenient(_readable(code, params))))
     if code != "rank_lagged":
         said = of_rank(params, said)
-    return said + _unavailable(params) if code == "executor_unavailable" else said
+    if code == "executor_unavailable":
+        return said + _unavailable(params)
+    pulled = code == "starting_container" and params.get("bytes_done") is not None
+    return f"{said}: {_preparing(params)}" if pulled else said
 
 
 def of_rank(params: Mapping[str, Any], why: str) -> str:
@@ -170,8 +173,6 @@ def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
         shown["gpus"] = ", ".join(_held_gpu(item) for item in params.get("gpus") or ())
     if code == "preparing":
         shown["what"] = _preparing(params)
-    if code == "starting_container":
-        shown["what"] = f": {_preparing(params)}" if params.get("bytes_done") is not None else ""
     if code == "preparation_failed":
         shown["what"] = _preparation_failure(params)
     if code == "service_failed":

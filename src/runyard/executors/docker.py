@@ -65,7 +65,6 @@ class DockerExecutor:
         self._closing = threading.Event()
         self._settling = threading.Lock()
         self._strays_due = 0.0
-        self.why = ""  # nothing can be started, in words for a log
         local.guests.append(self)
 
     # the port
@@ -137,9 +136,10 @@ class DockerExecutor:
         return self._local.ranks(attempt_id)
 
     def remove(self, attempt_id: str) -> None:
-        with contextlib.suppress(EngineUnreachable, TimeoutError):
-            for one in self._containers.of([attempt_id])[attempt_id]:
-                self._containers.remove(one.container_id)
+        if not docker_settling.gone(self._folder(attempt_id)):
+            with contextlib.suppress(EngineUnreachable, TimeoutError):
+                for one in self._containers.of([attempt_id])[attempt_id]:
+                    self._containers.remove(one.container_id)
         self._local.remove(attempt_id)
 
     def touched_at(self, attempt_id: str) -> float:

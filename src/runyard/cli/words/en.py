@@ -44,7 +44,7 @@ REASONS = {
     "reserved": "what is free is kept for {job}, which has waited longer",
     "node_drained": "the machine is drained; 'runyard undrain' opens it again",
     "no_node": "no machine is there to run it",
-    "starting_container": "starting a container of {image}{what}",
+    "starting_container": "starting a container of {image}",
     "starting_services": "starting its services: {services}",
     "queued": "queued",
     "preparing": "fetching what it needs: {what}",

@@ -52,7 +52,7 @@ REASONS = {
     "reserved": "空闲资源已留给等待更久的 {job}",
     "node_drained": "机器已停止接收任务; 用 runyard undrain 恢复",
     "no_node": "没有可用的机器",
-    "starting_container": "正在启动 {image} 的容器{what}",
+    "starting_container": "正在启动 {image} 的容器",
     "starting_services": "正在启动它的服务: {services}",
     "queued": "排队中",
     "preparing": "正在获取所需文件: {what}",
