@@ -118,3 +118,12 @@ test("it waits longer and longer, within bounds, and a pause ends the waiting", 
   link.open();
   expect(sockets.length).toBe(14);
 });
+
+test("without a socket every part can be told to ask for itself", () => {
+  const jobs = handler();
+  link.subscribe("jobs", jobs);
+  link.open();
+  last().close();
+  link.poll();
+  expect(jobs.reload).toHaveBeenCalledTimes(1);
+});

@@ -61,6 +61,11 @@ export class LiveLink {
     this.told("paused");
   }
 
+  /** Without a link (a proxy may forbid sockets) the page asks for everything now and then. */
+  poll(): void {
+    for (const topic of this.topics.values()) for (const handler of [...topic.handlers]) handler.reload();
+  }
+
   /** `topic` as the server names it, with the place to begin at if it has one. Returns the end. */
   subscribe(topic: string, handler: TopicHandler): () => void {
     const name = nameOf(topic);

@@ -3,6 +3,8 @@ import { defineStore } from "pinia";
 import { onScopeDispose, ref } from "vue";
 import { LiveLink, type LinkState, type TopicHandler } from "@/api/live";
 
+const POLL_MS = 5000;
+
 export const useLink = defineStore("link", () => {
   const state = ref<LinkState>("connecting");
   const staleSince = ref<number | null>(null);
@@ -14,6 +16,9 @@ export const useLink = defineStore("link", () => {
 
   function follow(): void {
     link.open();
+    setInterval(() => {
+      if (!document.hidden && state.value !== "live") link.poll();
+    }, POLL_MS);
     document.addEventListener("visibilitychange", () => (document.hidden ? link.pause() : link.open()));
   }
 
