@@ -113,6 +113,9 @@ def test_a_server_is_killed_and_jobs_and_their_watch_go_on(server, cluster, tmp_
     assert two.status(ref) == "running"
     assert [one_["number"] for one_ in two.attempts(ref)] == [1]
     assert two.status(waiting) == "pending"
+    one.start()  # it comes back, finds the attempt on its cluster, and leaves it to its new owner
+    assert attempt_of(one, ref)["node"] == node_id(two)
+    assert one.logs(ref) == two.logs(ref)
     go.write_text("1000")
     two.wait(ref, "completed", seconds=60)
     codes = [event["code"] for event in two.ask(f"/jobs/{ref}/events")]
