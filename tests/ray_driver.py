@@ -66,6 +66,8 @@ def make_actor(name):
 
 
 def main(address):
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # Ray prints what happens to nodes
     ray.init(address=address, namespace="runyard", log_to_driver=False, configure_logging=False)
     for line in sys.stdin:
         try:
@@ -73,7 +75,7 @@ def main(address):
             json.dumps(answer)
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":

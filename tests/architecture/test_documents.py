@@ -96,6 +96,8 @@ def as_written(name: str, default: object) -> str:
         return "all"
     if default in ("", ()):
         return "empty"
+    if isinstance(default, bool):
+        return str(default).lower()
     if isinstance(default, tuple):
         return ", ".join(as_written("", item) for item in default)
     return f"{default:g}" if isinstance(default, float) else str(default)

@@ -293,8 +293,10 @@ class Runtime:
         return changed or machine.executors != before
 
     def _takes_jobs(self, name: str) -> bool:
-        """The local executor is always there, for preparations; for jobs if it was asked for."""
-        return name != "local" or name in self._parts.settings.executors
+        """The local executor is always there, for preparations. A server for a cluster gives it
+        no jobs unless it was asked for, too."""
+        asked = self._parts.settings.executors
+        return name != "local" or name in asked or "ray" not in asked
 
     def _reconcile(self) -> float | None:
         if self._look_at_executors():  # one of them may have come back just now

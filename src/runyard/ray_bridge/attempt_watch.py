@@ -74,7 +74,7 @@ class AttemptWatch:
             if request is None or not self.launched or request["seq"] <= self._stop_seq:
                 return
             self._stop_seq = request["seq"]
-        self._stop(request)
+        self._stop({**request, "seq": 2 * request["seq"]})
 
     def usage(self) -> list[dict[str, Any]]:
         return [one.usage for one in self._slices if one.usage is not None and not one.over]
@@ -196,7 +196,7 @@ class AttemptWatch:
             self._gang_stop = verdict.cause
             self._stop(
                 {
-                    "seq": self._stop_seq,
+                    "seq": 2 * self._stop_seq + 1,  # between those of the server
                     "cause": verdict.cause,
                     "grace_s": float(self._spec["leftover_grace_s"]),
                     "requested_by": "bridge",

@@ -27,6 +27,8 @@ BULK_BYTES = 1 << 20  # by the object store, when far behind
 MOST_FILES = 200
 STALE_S = 7 * 24 * 3600.0  # folders of slices nobody came back for
 USAGE_EVERY_S = 4.0
+RECOVER_S = 20.0
+_RECOVER_PAUSE_S = 0.1
 _LOOK_S = 0.02
 _SETTLE_S = 60.0
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
@@ -99,16 +101,19 @@ class SliceActor:
         """What the whole attempt is, for a server that takes it over; empty before its start."""
         return self._whole
 
-    def recover(self, code: str, archive: bytes) -> bool:
-        """In place of an actor that died: end what is left of the slice, so that what it wrote can
-        be read. False where there is nothing of it here."""
+    def recover(self, code: str, archive: bytes) -> str:
+        """In place of an actor that died: see that what is left of the slice ends, so that what it
+        wrote can be read. `absent`: there is nothing of it here; `living`: ask again."""
         if not os.path.exists(f"{self._folder}/journal"):
-            self._over.set()
-            return False
+            return "absent"
         program = self._unpack(code, archive)
-        settled = self._settle(program)
+        deadline = time.monotonic() + RECOVER_S
+        while not self._has_exit_record() and not self._settle(program):
+            if time.monotonic() >= deadline:
+                return "living"
+            time.sleep(_RECOVER_PAUSE_S)
         self._over.set()
-        return settled
+        return "ended"
 
     def stop(self, request: dict[str, Any]) -> bool:
         """Ask for the end of the slice; False where it has ended or never began."""
@@ -202,7 +207,7 @@ class SliceActor:
         # The keeper ends last of all, and after its exit record. If it was killed, or the shim
         # was, what it left is ended here and the record written.
         while not self._has_exit_record() and not self._settle(program):
-            time.sleep(1.0)
+            time.sleep(_RECOVER_PAUSE_S)
         self._over.set()
 
     def _has_exit_record(self) -> bool:

@@ -70,11 +70,13 @@ class Slice:
         self.collecting = True
         arguments = (self.attempt_id, self.index)
         self.actor = cluster.make_collector(node, arguments)
-        recovered = self.actor.recover.remote(cluster.code, cluster.archive)
-        if not cluster.get(recovered, RECOVER_S):
+        state = "living"
+        while state == "living":  # it has not ended as long as a process of it lives
+            recovered = self.actor.recover.remote(cluster.code, cluster.archive)
+            state = cluster.get(recovered, RECOVER_S)
+        if state == "absent":
             self.give_up(why)
-            return False
-        return True
+        return state == "ended"
 
     def unavailable(self, cluster: Cluster, why: str) -> bool:
         """Its actor does not answer, which is not death. True if it may still come back."""
