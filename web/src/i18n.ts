@@ -1,6 +1,7 @@
 // The page's own words by vue-i18n, the server's codes by Wording; both in the chosen language.
 import { computed, ref, shallowRef } from "vue";
 import { createI18n } from "vue-i18n";
+import { speakSpans } from "./domain/duration";
 import { Wording, type ServerWords } from "./domain/wording";
 
 export const LANGUAGES = ["en", "zh"] as const;
@@ -32,6 +33,7 @@ export async function speak(wanted: Language = preferred()): Promise<void> {
   i18n.global.setLocaleMessage(wanted, page.default);
   serverWords.value = server.default as ServerWords;
   elementLocale.value = element.default;
+  speakSpans(wanted);
   language.value = wanted;
   i18n.global.locale.value = wanted as "en";
   document.documentElement.lang = wanted === "zh" ? "zh-CN" : "en";

@@ -1,14 +1,23 @@
 // Durations and moments as people say them.
 
+const UNITS = { en: ["d", "h", "m", "s"], zh: ["天", "小时", "分", "秒"] } as const;
+let units: readonly string[] = UNITS.en;
+
+/** Set once with the language of the page: spans are everywhere. */
+export function speakSpans(language: keyof typeof UNITS): void {
+  units = UNITS[language];
+}
+
 /** 4 s, 12 m, 3 h 20 m, 5 d 2 h. */
 export function span(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return "–";
   const whole = Math.max(0, Math.floor(seconds));
-  if (whole < 60) return `${whole} s`;
-  if (whole < 600) return `${Math.floor(whole / 60)} m ${whole % 60} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} m`;
-  if (whole < 86400) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} m`;
-  return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
+  const [days, hours, minutes, left] = units;
+  if (whole < 60) return `${whole} ${left}`;
+  if (whole < 600) return `${Math.floor(whole / 60)} ${minutes} ${whole % 60} ${left}`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} ${minutes}`;
+  if (whole < 86400) return `${Math.floor(whole / 3600)} ${hours} ${Math.floor((whole % 3600) / 60)} ${minutes}`;
+  return `${Math.floor(whole / 86400)} ${days} ${Math.floor((whole % 86400) / 3600)} ${hours}`;
 }
 
 /** Milliseconds since the epoch of what the API gives: an ISO time or seconds. */

@@ -31,6 +31,7 @@ export default {
     yaml: "YAML",
     name: "Name",
     command: "Command",
+    nothingYet: "Write a command: here you see whether it would start now, or behind what it would wait.",
     commandHint: "Run by /bin/sh, as you would type it",
     workingDir: "Working directory",
     image: "Container image",

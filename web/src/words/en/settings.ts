@@ -1,4 +1,6 @@
 export default {
+  theme: "Theme",
+  loggedInAs: "Logged in as {name} ({role})",
   title: "Settings",
   keys: "API keys",
   notifications: "Notifications",

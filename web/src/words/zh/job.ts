@@ -3,7 +3,7 @@ export default {
   tabs: { overview: "概览", charts: "图表", logs: "日志", system: "系统", attempts: "尝试", checkpoints: "检查点", files: "文件", config: "配置" },
   stage: { preflight: "检查中", prefetch: "下载中", starting: "启动中", running: "运行中", finishing: "收尾中" },
   attemptOf: "第 {number} 次尝试, 最多 {limit} 次",
-  submitted: "{owner} 于 {span} 前提交",
+  submitted: "{owner} 于 {span}前提交",
   ranFor: "运行了 {span}",
   runsFor: "已运行 {span}",
   waits: "队列第 {position} 位",

@@ -31,6 +31,7 @@ export default {
     yaml: "YAML",
     name: "名称",
     command: "命令",
+    nothingYet: "写好命令后, 这里会显示任务能否立即启动, 或要等待什么。",
     commandHint: "由 /bin/sh 执行, 与平时输入的一样",
     workingDir: "工作目录",
     image: "容器镜像",

@@ -4,7 +4,7 @@ export default {
   memory: "内存",
   disk: "磁盘",
   size: "{cores} 核 · {memory} GB · {gpus} 个 GPU",
-  seen: "{span} 前有消息",
+  seen: "{span}前有消息",
   stale: "已 {span} 没有消息: 显示的是旧数据。",
   dead: "已离线",
   drained: "已停止接收新任务",

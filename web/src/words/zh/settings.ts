@@ -1,4 +1,6 @@
 export default {
+  theme: "主题",
+  loggedInAs: "当前登录: {name} ({role})",
   title: "设置",
   keys: "API 密钥",
   notifications: "通知",
