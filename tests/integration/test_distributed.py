@@ -17,9 +17,10 @@ from yards import POOL, Truth, alive, kill9, until
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "distributed.md"
 TWO = {"procs_per_node": 2}
 # Each rank holds the FIFO open, and so does a child in a session of its own.
-STANDS = (
-    'exec 9>"$ALIVE"; setsid sleep 600 & echo "rank $RANK stands"; while :; do sleep 0.1; done'
-)
+STANDS = """exec 9>"$ALIVE"
+setsid sh -c 'echo stands apart; exec sleep 600' &
+echo "rank $RANK stands"
+while :; do sleep 0.1; done"""
 PRINTS = """
 import json, os
 names = ("RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK ROLE_RANK "
@@ -50,9 +51,12 @@ def port_is_free(port):
     return True
 
 
-def await_all(yard, ref, ranks, line="stands"):
+def await_all(yard, ref, ranks):
     def stand():
-        return all(any(line in said for said in yard.logs(ref, rank=rank)) for rank in ranks)
+        return all(
+            {"stands apart", f"rank {rank} stands"} <= set(yard.logs(ref, rank=rank))
+            for rank in ranks
+        )
 
     yard.wait(ref, "running")
     until(stand, 30, lambda: [yard.logs(ref, rank=rank) for rank in ranks])

@@ -162,10 +162,12 @@ def test_a_killed_rank_is_the_root_cause(gang):
 
 def test_cancel_ends_all_ranks_and_what_they_started(gang):
     """R41: also what went into sessions of its own; the receipt counts all of them."""
-    script = f"setsid sleep 600 & trap 'exit 5' TERM; echo stands; {FOR_EVER}"
+    apart = "setsid sh -c 'echo apart; exec sleep 600' &"
+    script = f"{apart} trap 'exit 5' TERM; echo stands; {FOR_EVER}"
     attempt = gang.start(script, script, script)
     for rank in range(3):
         gang.wait_line(attempt, rank, "stands")
+        gang.wait_line(attempt, rank, "apart")
     gang.yard.stop(attempt)
     end = gang.end(attempt)
     assert (end["cause"], end["proof"]) == ("cancelled", "echild")
