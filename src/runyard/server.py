@@ -194,6 +194,7 @@ def _ray(settings: Settings) -> RayOptions:
         node_dir=settings.ray_node_dir,
         token_path=settings.ray_token_path,
         allow_insecure=settings.allow_insecure_ray,
+        shared=settings.store_url.startswith("postgresql:"),
         gpus=settings.gpus,
     )
 

@@ -57,6 +57,7 @@ class RayOptions:
     node_dir: str = ""
     token_path: str = ""
     allow_insecure: bool = False
+    shared: bool = False  # other servers may hand over the same attempts
     gpus: tuple[int, ...] | None = None
 
 
@@ -123,6 +124,8 @@ class RayExecutor:
             "started_at": None,
             "ended_at": time.time(),
         }
+        if self._options.shared and not self._refused_by_all(attempt_id):
+            return False
         return journal.refuse(self._folder(attempt_id), record)
 
     def stop(self, attempt_id: str, stop: Stop) -> None:
@@ -248,6 +251,14 @@ class RayExecutor:
         asked = stop_request.read(folder)
         return ray_spec.sighting(self._first_slice(attempt_id), asked, self._silent_since())
 
+    def _refused_by_all(self, attempt_id: str) -> bool:
+        """Another server of the same database may be about to hand it over."""
+        try:
+            asked = {"do": "refuse", "attempt_id": attempt_id}
+            return bool(self._link.ask(asked, _ASK_S)["refused"])
+        except BridgeAway:
+            return False
+
     def _silent_since(self) -> float | None:
         """Since when the cluster cannot be asked, once that is long enough to be told."""
         usable, _ = self.available()
@@ -276,6 +287,8 @@ class RayExecutor:
         arguments += ["--owner", self._owner, "--node-dir", self._options.node_dir]
         if self._options.allow_insecure:
             arguments.append("--allow-insecure")
+        if self._options.shared:
+            arguments.append("--shared")
         return Begin(ray_spec.python(self._options.python), arguments, environment)
 
     def _told(self, line: Line) -> None:

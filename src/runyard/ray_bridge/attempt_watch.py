@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from runyard.ray_bridge import gang_end, releasing, starting
-from runyard.ray_bridge.cluster import Cluster
+from runyard.ray_bridge.cluster import BEGUN, REFUSED, Cluster
 from runyard.ray_bridge.deadlines import Late
 from runyard.ray_bridge.slices import Slice
 from runyard.ray_bridge.starting import NotStarted
@@ -86,15 +86,21 @@ class AttemptWatch:
         if self._told_to_stop():
             raise NotStarted("begin", "it was asked to stop")
         try:
+            self._check_claim(self._cluster.claim(self._attempt_id, BEGUN))
             starting.place(
                 self._cluster, self._spec, self._slices, self._node_ids(), self._told_to_stop
             )
+            self._check_claim(self._cluster.claimed(self._attempt_id))
         except Late as error:
             raise NotStarted("cluster", str(error)) from error
         placed = [{"index": one.index, **one.facts} for one in self._slices]
         journal.append(self._folder, "placed", {"slices": placed}, once=True)
         self._tell("placed", attempt_id=self._attempt_id, slices=placed)
         self._launch()
+
+    def _check_claim(self, word: str) -> None:
+        if word == REFUSED:
+            raise NotStarted("claim", "another server has taken its job over")
 
     def _launch(self) -> None:
         starting.launch(self._cluster, self._spec, self._slices)

@@ -10,7 +10,7 @@ from typing import Any
 
 from runyard.ray_bridge import adopting, strays
 from runyard.ray_bridge.attempt_watch import AttemptWatch
-from runyard.ray_bridge.cluster import Cluster
+from runyard.ray_bridge.cluster import REFUSED, Cluster
 from runyard.ray_bridge.deadlines import Late
 from runyard.ray_bridge.nodes import Nodes
 from runyard.ray_bridge.talk import Line, Talk
@@ -21,10 +21,10 @@ _FIRST_SWEEPS_S = 0.5  # until every node has told of itself
 
 
 class Bridge:
-    def __init__(self, data_dir: str, owner: str, node_dir: str, address: str, talk: Talk) -> None:
+    def __init__(self, data_dir: str, cluster: Cluster, address: str, talk: Talk) -> None:
         self._data_dir = data_dir
         self._talk = talk
-        self._cluster = Cluster(owner, node_dir)
+        self._cluster = cluster
         self._nodes = Nodes(self._cluster)
         self._lock = threading.Lock()
         self._watches: dict[str, AttemptWatch] = {}
@@ -45,6 +45,8 @@ class Bridge:
                 self._stop(attempt_id)
             case "find":
                 threading.Thread(target=self._find, args=(line,), daemon=True).start()
+            case "refuse":
+                threading.Thread(target=self._refuse, args=(line,), daemon=True).start()
             case "sweep":
                 threading.Thread(target=self._sweep_strays, args=(line,), daemon=True).start()
             case unknown:
@@ -99,6 +101,19 @@ class Bridge:
         for attempt_id in found:
             self._watch(attempt_id)
         self._talk.answer(line, found=sorted(found))
+
+    def _refuse(self, line: Line) -> None:
+        """Make sure that no server starts the attempt any more; one that claimed it and has made
+        nothing since asks again before it starts anything of the user's."""
+        attempt_id = str(line["attempt_id"])
+        try:
+            held = self._cluster.claim(attempt_id, REFUSED)
+            if held != REFUSED and attempt_id not in strays.present(self._cluster):
+                self._cluster.revoke(attempt_id)
+                held = REFUSED
+            self._talk.answer(line, refused=held == REFUSED)
+        except Late as error:
+            self._talk.answer(line, error=str(error))
 
     def _sweep_strays(self, line: Line) -> None:
         """End what is in the cluster of these attempts, which have ended by our records."""

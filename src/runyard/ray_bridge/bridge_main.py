@@ -24,6 +24,7 @@ import traceback
 
 from runyard.ray_bridge import refusals
 from runyard.ray_bridge.bridge import Bridge
+from runyard.ray_bridge.cluster import Cluster
 from runyard.ray_bridge.refusals import Refused
 from runyard.ray_bridge.talk import Talk
 
@@ -39,13 +40,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--owner", required=True)
     parser.add_argument("--node-dir", default="")
     parser.add_argument("--allow-insecure", action="store_true")
+    parser.add_argument("--shared", action="store_true")
     options = parser.parse_args(arguments)
     talk = Talk()
     if not _alone(f"{options.data_dir}/ray/bridge.lock"):
         return LOCK_HELD
     try:
         address = _join(options.address, options.allow_insecure)
-        bridge = Bridge(options.data_dir, options.owner, options.node_dir, address, talk)
+        cluster = Cluster(options.owner, options.node_dir, shared=options.shared)
+        bridge = Bridge(options.data_dir, cluster, address, talk)
     except Refused as refusal:
         talk.tell("refused", code=refusal.code, params=refusal.params)
         return REFUSED

@@ -16,19 +16,22 @@ _MADE_OF_ACTORS = {
     "max_concurrency": 8,
     "namespace": NAMESPACE,
 }
+_CLAIMS = b"runyard"
+BEGUN, REFUSED = "begun", "refused"
 CREATE_S = 30.0
 
 
 class Cluster:
     """Made once the process has joined."""
 
-    def __init__(self, owner: str, node_dir: str) -> None:
+    def __init__(self, owner: str, node_dir: str, *, shared: bool = False) -> None:
         import ray
         from ray import cloudpickle
 
         cloudpickle.register_pickle_by_value(slice_actor)
         self.owner = owner
         self.node_dir = node_dir
+        self._shared = shared  # several servers of one database have attempts in it
         self.deadlines = Deadlines()
         self._remote = ray.remote(slice_actor.SliceActor)
         self.code, archive = supervisor_archive.make()
@@ -133,6 +136,38 @@ class Cluster:
         import ray
 
         return ray.get(reference, timeout=seconds)
+
+    # claims: who of several servers may start an attempt
+
+    def claim(self, attempt_id: str, word: str) -> str:
+        """The first claim stands; the word that does."""
+        if not self._shared:
+            return word
+        from ray.experimental import internal_kv
+
+        key = attempt_id.encode()
+        self.deadlines.call(
+            lambda: internal_kv._internal_kv_put(key, word, overwrite=False, namespace=_CLAIMS)
+        )
+        return self.claimed(attempt_id)
+
+    def claimed(self, attempt_id: str) -> str:
+        if not self._shared:
+            return BEGUN
+        from ray.experimental import internal_kv
+
+        key = attempt_id.encode()
+        found = self.deadlines.call(lambda: internal_kv._internal_kv_get(key, namespace=_CLAIMS))
+        return (found or b"").decode()
+
+    def revoke(self, attempt_id: str) -> None:
+        """Of a server that claimed it and is gone."""
+        from ray.experimental import internal_kv
+
+        key = attempt_id.encode()
+        self.deadlines.call(
+            lambda: internal_kv._internal_kv_put(key, REFUSED, overwrite=True, namespace=_CLAIMS)
+        )
 
     # nodes
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from runyard.ray_bridge import refusals
@@ -39,7 +40,10 @@ def join(address: str, *, allow_insecure: bool) -> str:
 
 
 def _checked(address: str, allow_insecure: bool) -> str:
-    stranger = _probe(address, {"RAY_AUTH_MODE": "disabled"})
+    with ThreadPoolExecutor(2) as both:
+        asked = both.submit(_probe, address, {"RAY_AUTH_MODE": "disabled"})
+        member = both.submit(_probe, address, {"RAY_AUTH_MODE": "token"})
+    stranger = asked.result()
     _check_version(stranger)
     found = str(stranger["address"] or address)
     if stranger.get("error") == "unreachable":
@@ -51,13 +55,16 @@ def _checked(address: str, allow_insecure: bool) -> str:
         _check_same(stranger)
         return found
     os.environ["RAY_AUTH_MODE"] = "token"
-    member = _probe(found, {})
+    _check_member(member.result(), found)
+    return found
+
+
+def _check_member(member: dict[str, Any], address: str) -> None:
     if member.get("error") == "refused":
-        raise Refused(refusals.TOKEN_REFUSED, address=found)
+        raise Refused(refusals.TOKEN_REFUSED, address=address)
     if "error" in member:
         raise Refused(refusals.FAILED, why=member.get("message", member["error"]))
     _check_same(member)
-    return found
 
 
 def _probe(address: str, environment: dict[str, str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ray_cluster import RayCluster, await_nothing_left, has_ray
-from yards import RunningYard
+from ray_yard import RayYard
 
 GROUP = "ray"  # one xdist worker runs all of them: the cluster is large
 
@@ -26,26 +26,6 @@ def ray_cluster():
         yield cluster.start()
     finally:
         cluster.stop()
-
-
-class RayYard(RunningYard):
-    """A server that joins the cluster; it remembers what it ran."""
-
-    def __init__(self, folder, cluster, *flags, env=None, **options):
-        own = {"RAY_AUTH_TOKEN_PATH": str(cluster.token_path), **(env or {})}
-        flags = ("--executor", "ray", "--ray-address", cluster.address, *flags)
-        super().__init__(folder, *flags, env=own, **options)
-        self.cluster = cluster
-        self.jobs: list[str] = []
-
-    def submit(self, command, **fields):
-        ref = super().submit(command, **fields)
-        self.jobs.append(ref)
-        return ref
-
-    def attempt_ids(self) -> list[str]:
-        folder = self.data / "attempts"
-        return [path.name for path in folder.iterdir()] if folder.exists() else []
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ray_cluster import marked
+from ray_yard import holding
 from yards import Truth, alive, descendants, stat, until
 
 COUNTING = (
@@ -19,27 +20,6 @@ COUNTING = (
     "    time.sleep(0.02)\n"
     "sys.exit(7)\n"
 )
-
-
-def holding(truth: Truth) -> str:
-    """A tree that ignores SIGTERM: main, its child, and one in a session of its own."""
-    child = f"exec 9>{truth.path}; trap '' TERM; sleep 600"
-    return (
-        f"exec 8>{truth.path}; trap '' TERM; setsid sh -c \"{child}\" & "
-        f'sh -c "{child}" & echo up; while :; do sleep 0.2; done'
-    )
-
-
-def bridge_of(yard) -> int:
-    def found():
-        return [
-            pid
-            for pid in descendants(yard.process.pid)
-            if b"bridge_main.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ]
-
-    [pid] = until(found, 30)
-    return pid
 
 
 def comm(pid: int) -> str:
@@ -132,10 +112,10 @@ def test_bridge_kill9_reattach(ray_yard):
     ref = ray_yard.submit([sys.executable, "-c", COUNTING.format(lines=lines)])
     until(lambda: "line 20" in ray_yard.logs(ref), 60)
     pids = marked(f"{ref}.1")
-    first = bridge_of(ray_yard)
+    first = ray_yard.bridge()
     os.kill(first, signal.SIGKILL)
     until(lambda: not alive(first), 10)
-    until(lambda: [pid for pid in [bridge_of(ray_yard)] if pid != first], 60)
+    until(lambda: [pid for pid in [ray_yard.bridge()] if pid != first], 60)
     job = ray_yard.wait(ref, "failed", seconds=90)
     assert job["reason"]["params"]["code"] == 7
     assert ray_yard.logs(ref) == [f"line {number}" for number in range(lines)]
@@ -146,7 +126,7 @@ def test_bridge_kill9_reattach(ray_yard):
 def test_a_cancel_while_the_bridge_is_away(ray_yard, held):
     """The request waits in the folder, and is passed on by the next bridge."""
     ref, truth, _ = held
-    os.kill(bridge_of(ray_yard), signal.SIGKILL)
+    os.kill(ray_yard.bridge(), signal.SIGKILL)
     ray_yard.api("POST", f"/jobs/{ref}/force-kill")
     ray_yard.wait(ref, "cancelled", seconds=90)
     assert not truth.held()
