@@ -8,7 +8,7 @@ import Components from "unplugin-vue-components/vite";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
-const BUILT = resolve(__dirname, "../src/runyard/web");
+const BUILT = resolve(import.meta.dirname, "../src/runyard/web");
 
 /** The server sends the packed files as they are: it never compresses. */
 function packed(): Plugin {
