@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,19 +50,32 @@ class OwnRay:
         self._folder = folder
         self._pool = pool
         self._record_path = folder / "own.json"
+        self._lock = threading.Lock()
+        self._leaving = False
         self.token_path = folder / "token"
 
     def ensure(self) -> str:
         """The address of our Ray, started if there is none. OSError when it does not start."""
-        record = self._record()
-        if record is not None:
-            if _listens(record["address"]) and _leader_lives(record):
-                return str(record["address"])
-            self.stop()
-        return self._start()
+        with self._lock:
+            if self._leaving:
+                raise OSError("the server is leaving")
+            record = self._record()
+            if record is not None:
+                if _listens(record["address"]) and _leader_lives(record):
+                    return str(record["address"])
+                self._end()
+            return self._start()
 
     def stop(self) -> None:
-        """End all of it; nothing of its session is left when this returns."""
+        """End all of it, also one that is just starting; nothing of its session is left when this
+        returns."""
+        self._leaving = True
+        with self._lock:
+            self._end()
+
+    # inside
+
+    def _end(self) -> None:
         record = self._record()
         if record is None:
             return
@@ -80,8 +94,6 @@ class OwnRay:
             raise OSError(f"processes of the own Ray do not end: {left}")
         shutil.rmtree(record["temp_dir"], ignore_errors=True)
         self._record_path.unlink(missing_ok=True)
-
-    # inside
 
     def _start(self) -> str:
         self._make_token()
@@ -104,9 +116,10 @@ class OwnRay:
         )
         deadline = time.monotonic() + _START_S
         while _READY not in log.read_bytes():
-            if leader.poll() is not None or time.monotonic() >= deadline:
+            over = self._leaving or time.monotonic() >= deadline
+            if leader.poll() is not None or over:
                 said = log.read_text(errors="replace")[-500:]
-                self.stop()
+                self._end()
                 raise OSError(f"the own Ray does not start: {said}")
             time.sleep(_LOOK_S)
         return address
@@ -143,6 +156,8 @@ class OwnRay:
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_process_group_cleanup_enabled": "1",
             "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
+            # It would kill actors when memory runs out: the kernel and our supervisors see to it.
+            "RAY_memory_monitor_refresh_ms": "0",
         }
         if self._pool.gpus is not None:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, self._pool.gpus))

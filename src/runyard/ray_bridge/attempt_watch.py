@@ -43,6 +43,7 @@ class AttemptWatch:
         self._lock = threading.Lock()
         self._stop_seq = 0
         self._gang_stop = ""
+        self._passing: list[tuple[Any, Slice, stop_request.Request]] = []  # not known to be heard
         self._told_started = False
         self.launched = False
 
@@ -67,11 +68,13 @@ class AttemptWatch:
         self._release()
         self._record(end)
 
-    def look_for_stop(self) -> None:
+    def look_for_stop(self, *, again: bool = False) -> None:
         """Pass on a request that is in the folder, to every slice that can still hear it."""
         request = stop_request.read(self._folder)
         with self._lock:
-            if request is None or not self.launched or request["seq"] <= self._stop_seq:
+            if request is None or not self.launched:
+                return
+            if request["seq"] <= self._stop_seq and not again:
                 return
             self._stop_seq = request["seq"]
         self._stop({**request, "seq": 2 * request["seq"]})
@@ -151,6 +154,7 @@ class AttemptWatch:
                     pending[one.read()] = one
             self._tell_started()
             self._apply_gang_rule()
+            self._see_stops_arrive()
 
     def _take(self, one: Slice, reference: Any) -> None:
         import ray
@@ -213,7 +217,23 @@ class AttemptWatch:
     def _stop(self, request: stop_request.Request) -> None:
         for one in self._slices:
             if not one.over and not one.collecting and one.actor is not None:
-                one.actor.stop.remote(request)
+                self._passing.append((one.actor.stop.remote(request), one, request))
+
+    def _see_stops_arrive(self) -> None:
+        """One that was lost on its way is sent again."""
+        import ray
+
+        passing, self._passing = self._passing, []
+        for reference, one, request in passing:
+            ready, _ = ray.wait([reference], timeout=0)
+            if not ready:
+                self._passing.append((reference, one, request))
+                continue
+            try:
+                self._cluster.get(reference, _LOOK_S)
+            except ray.exceptions.RayError:
+                if not one.over and not one.collecting:
+                    self._passing.append((one.actor.stop.remote(request), one, request))
 
     # the end
 

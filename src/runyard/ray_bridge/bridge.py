@@ -42,7 +42,7 @@ class Bridge:
             case "run":
                 self._watch(attempt_id)
             case "stop":
-                self._stop(attempt_id)
+                self._stop(attempt_id, again=bool(line.get("again")))
             case "find":
                 threading.Thread(target=self._find, args=(line,), daemon=True).start()
             case "refuse":
@@ -82,11 +82,11 @@ class Bridge:
             with self._lock:
                 self._watches.pop(attempt_id, None)
 
-    def _stop(self, attempt_id: str) -> None:
+    def _stop(self, attempt_id: str, *, again: bool) -> None:
         with self._lock:
             watch = self._watches.get(attempt_id)
         if watch is not None:
-            watch.look_for_stop()
+            watch.look_for_stop(again=again)
 
     def _find(self, line: Line) -> None:
         """Which of these attempts, of which the server has nothing, have their actors in the

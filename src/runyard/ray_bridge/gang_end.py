@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from runyard.ray_bridge.slices import Slice
-from runyard.supervisor import gang_rule
+from runyard.supervisor import gang_rule, slice_keeper
 from runyard.supervisor.journal import Record
 
 _NOT_OF_THE_END = ("v", "kind", "time")
+_TOGETHER_S = 1.0  # what is read so soon after each other may have happened in another order
 _SUMMED = ("processes_ended", "shm_bytes", "log_bytes")
 
 
@@ -38,19 +39,28 @@ def merged(slices: Sequence[Slice], stopped: str) -> Record:
 
 def _deciding(slices: Sequence[Slice], records: dict[int, Record]) -> int:
     """The slice that failed first; one that was told to end did not fail by itself."""
-    failed = [
-        (_seen(one), one.index)
-        for one in slices
-        if records[one.index].get("code") != 0 and not records[one.index].get("stop")
-    ]
+    failed = sorted(
+        (
+            (end, one.index)
+            for one in slices
+            if not _told_to_end(records[one.index])
+            for end in one.ends
+            if end.failed
+        ),
+        key=lambda pair: pair[0].at,
+    )
     if failed:
-        return min(failed)[1]
+        together = [end for end, _ in failed if end.at - failed[0][0].at <= _TOGETHER_S]
+        first = gang_rule.seen_together(together)[0]
+        return next(index for end, index in failed if end is first)
     unwell = [one.index for one in slices if records[one.index].get("code") != 0]
     return unwell[0] if unwell else slices[0].index
 
 
-def _seen(one: Slice) -> float:
-    return min((end.at for end in one.ends if end.failed), default=float("inf"))
+def _told_to_end(record: Record) -> bool:
+    """By a person or by us; one that lost its actor was told only because of that."""
+    stop: dict[str, Any] = record.get("stop") or {}
+    return str(stop.get("cause", slice_keeper.LIFELINE_LOST)) != slice_keeper.LIFELINE_LOST
 
 
 def _plain(record: Record) -> dict[str, Any]:

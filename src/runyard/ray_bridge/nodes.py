@@ -61,7 +61,9 @@ class Nodes:
             "hostname": row["NodeManagerHostname"],
             "cpu_cores": float(resources.get("CPU", 0)),
             "memory_mb": int(facts.get("memory_mb") or resources.get("memory", 0) / (1 << 20)),
-            "gpus": [_gpu(name, gpu_id, row, facts) for gpu_id in ids[:count]],
+            "gpus": [
+                _gpu(name, place, gpu_id, row, facts) for place, gpu_id in enumerate(ids[:count])
+            ],
             "labels": dict(row.get("Labels") or {}),
             "boot_id": facts.get("boot_id", ""),
             "alive": True,
@@ -74,7 +76,9 @@ def _name(row: dict[str, Any], times: Counter[str]) -> str:
     return name if times[name] == 1 else f"{name}@{row['NodeID'][:8]}"
 
 
-def _gpu(name: str, gpu_id: str, row: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
+def _gpu(
+    name: str, place: int, gpu_id: str, row: dict[str, Any], facts: dict[str, Any]
+) -> dict[str, Any]:
     known = facts.get("gpus", {}).get(gpu_id, {})
     kind = next(
         (
@@ -85,7 +89,7 @@ def _gpu(name: str, gpu_id: str, row: dict[str, Any], facts: dict[str, Any]) -> 
         "",
     )
     return {
-        "index": int(gpu_id) if gpu_id.isdigit() else 0,
+        "index": int(gpu_id) if gpu_id.isdigit() else place,
         "id": gpu_id,
         "uuid": known.get("uuid") or f"{name}/{gpu_id}",
         "name": known.get("name") or kind,

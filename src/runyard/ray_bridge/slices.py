@@ -95,6 +95,17 @@ class Slice:
         time.sleep(_UNAVAILABLE_PAUSE_S)
         return True
 
+    def refuse(self, why: str) -> None:
+        """Its node could not start it: nothing of it ran there."""
+        self.exit = {
+            **self._lost_record(),
+            "cause": "start_failed",
+            "proof": "absent",
+            "message": why[:500],
+            "path": str(self.facts.get("folder", "")),
+        }
+        self._close()
+
     def give_up(self, why: str) -> None:
         self.lost = why[:500]
         self._close()
@@ -102,7 +113,7 @@ class Slice:
     def _close(self) -> None:
         self.over = True
         self._read_journal()
-        self.exit = self.mirror.journal().exit or self._lost_record()
+        self.exit = self.exit or self.mirror.journal().exit or self._lost_record()
         if len(self.ends) < self.processes:
             self.ends.append(RankEnd(-1, None, None, time.monotonic()))
 

@@ -51,12 +51,20 @@ def place(
 
 
 def launch(cluster: Cluster, spec: Mapping[str, Any], slices: Sequence[Slice]) -> None:
-    """Say go to all of them; the same again changes nothing."""
+    """Say go to all of them; the same again changes nothing. A node that cannot run its slice has
+    failed with it, and the rule of gangs ends the others; of a silent one the reading tells."""
+    import ray
+
     references = [
         one.actor.start.remote(cluster.code, cluster.archive, _order(spec, one)) for one in slices
     ]
-    for reference in references:
-        cluster.get(reference, LAUNCH_S)
+    for one, reference in zip(slices, references, strict=True):
+        try:
+            cluster.get(reference, LAUNCH_S)
+        except ray.exceptions.RayTaskError as error:
+            one.refuse(str(error.cause))
+        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+            continue
 
 
 def _node_id(one: Slice, node_ids: Mapping[str, str]) -> str:
