@@ -174,6 +174,7 @@ class DockerEngine:
         if listed:
             self.docker("rm", "--force", *listed, check=False)
         self._end()
+        self._end_shims()
         for mounted in _mounts_below(self.folder):
             subprocess.run(["umount", "--lazy", mounted], check=False, capture_output=True)
         for controller in ("*", "."):
@@ -191,6 +192,16 @@ class DockerEngine:
             self._process.wait()
             self._end_containerd()
         self._process = None
+
+    def _end_shims(self) -> None:
+        """What a killed engine left: the parents of its containers, which know its folder."""
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+                if b"containerd-shim" in words and f"{self.folder}/exec/".encode() in words:
+                    inside = (entry / "task" / entry.name / "children").read_text().split()
+                    for pid in [*inside, entry.name]:
+                        os.kill(int(pid), signal.SIGKILL)
 
     def _end_containerd(self) -> None:
         """dockerd ends the one it started, unless it is killed itself."""
