@@ -1,0 +1,89 @@
+"""Real torch over gloo on two nodes of a Ray cluster: `make test-frameworks`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+import runyard
+from yards import until
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(900)]
+
+PROGRAM = Path(__file__).parents[2] / "compat" / "frameworks" / "ddp_training.py"
+PYTHON = os.environ.get("FRAMEWORKS_PYTHON") or shutil.which("python3") or sys.executable
+
+
+def train(yard, launcher="env", **fields):
+    env = {
+        "PYTHONPATH": str(Path(runyard.__file__).parents[1]),
+        "GLOO_SOCKET_IFNAME": "lo",
+        **fields.pop("env_vars", {}),
+    }
+    shape = {"nodes": 2, "placement": "spread", "launcher": launcher}
+    return yard.submit([PYTHON, str(PROGRAM)], distributed=shape, env_vars=env, **fields)
+
+
+def final_loss(yard, ref):
+    [line] = [line for line in yard.logs(ref) if "final loss" in line]
+    return float(line.split()[-1])
+
+
+def test_torch_gloo_rank_death(make_ray_yard):
+    """R30, R50: a rank on one of two nodes dies; the next attempt goes on from the last good
+    checkpoint and comes to the loss of a training nobody disturbed, whichever way it is
+    launched."""
+    yard = make_ray_yard(env={"RUNYARD_GANG_GRACE_S": "20"}).start()
+    plain = train(yard)
+    yard.wait(plain, "completed", seconds=300)
+    broken = train(yard, env_vars={"BREAK": "1:25"}, max_retries=2)
+    yard.wait(broken, "completed", seconds=300)
+    first, second = yard.attempts(broken)
+    assert first["end"] == "failed"
+    assert any("begins at step 20" in line for line in yard.logs(broken, attempt=2))
+    assert len({part["node"] for part in second["slices"]}) == 2
+    assert final_loss(yard, broken) == pytest.approx(final_loss(yard, plain), rel=1e-4)
+
+
+def test_torchrun_reform(make_ray_yard):
+    """R50: torchrun on each node meets at the port of the first, also in a second attempt."""
+    yard = make_ray_yard(env={"RUNYARD_GANG_GRACE_S": "20"}).start()
+    ref = train(yard, "torchrun", env_vars={"BREAK": "1:25"}, max_retries=2)
+    yard.wait(ref, "completed", seconds=400)
+    assert len(yard.attempts(ref)) == 2
+    assert any("begins at step 20" in line for line in yard.logs(ref, attempt=2))
+
+
+def test_torch_gloo_loss_of_a_node(make_ray_yard):
+    """R50: a node dies in the middle of a training on two; it goes on elsewhere from its last
+    good checkpoint, and comes to the same loss."""
+    yard = make_ray_yard(env={"RUNYARD_GANG_GRACE_S": "5"}).start()
+    cluster = yard.cluster
+    slow = {"STEPS": "60", "SECONDS_PER_STEP": "0.2"}
+    plain = train(yard, env_vars=slow | {"SECONDS_PER_STEP": "0"})
+    yard.wait(plain, "completed", seconds=300)
+    nodes = [cluster.add_node(gpus=6) for _ in range(2)]
+    try:
+        names = {node.address for node in nodes}
+        until(lambda: names <= {row["name"] for row in yard.ask("/nodes")}, 60)
+        ref = train(yard, env_vars=slow, max_retries=2, gpu_count=5)
+        until(lambda: len(yard.ask(f"/jobs/{ref}/checkpoints")) >= 2, 120)
+        spare = cluster.add_node(gpus=6)
+        until(lambda: spare.address in {row["name"] for row in yard.ask("/nodes")}, 60)
+        os.kill(nodes[1].raylet, signal.SIGKILL)
+        yard.wait(ref, "completed", seconds=400)
+        attempts = yard.attempts(ref)
+        assert attempts[0]["end"] == "lost"
+        assert nodes[1].address not in {part["node"] for part in attempts[-1]["slices"]}
+        lines = yard.logs(ref, attempt=attempts[-1]["number"])
+        assert any("begins at step" in line and "step 0" not in line for line in lines), lines
+        assert final_loss(yard, ref) == pytest.approx(final_loss(yard, plain), rel=1e-4)
+        nodes.append(spare)
+    finally:
+        for node in nodes:
+            cluster.end_node(node.address)
