@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -147,4 +146,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
