@@ -57,7 +57,7 @@ def chapter(found: Chapter) -> dict[str, Any]:
         "at": iso(it.at),
         "actor": it.actor,
         "attempt": attempt.number if attempt else None,
-        "params": it.params,
+        "params": it.params if found.found is None else {**it.params, "found": found.found},
         "cause": found.cause,
         "action": found.action,
         "changes": list(found.changes),

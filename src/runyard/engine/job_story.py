@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runyard.domain import events
 from runyard.domain.events import StoredEvent
 from runyard.domain.job import Attempt
+from runyard.domain.monitoring.alert import Alert
 
 _ENDS = frozenset({events.JOB_FAILED, events.JOB_RETRYING})
 
@@ -31,11 +32,27 @@ class Chapter:
     action: Mapping[str, Any] | None = None  # {code, params}: what the system did about it
     changes: Sequence[Mapping[str, Any]] = ()
     lines: tuple[Line, ...] = ()
+    found: Mapping[str, Any] | None = None  # of an alert: what was found
 
 
-def chapters(told: Sequence[StoredEvent], attempts: Sequence[Attempt]) -> list[Chapter]:
+def chapters(
+    told: Sequence[StoredEvent], attempts: Sequence[Attempt], alerts: Mapping[int, Alert]
+) -> list[Chapter]:
+    """`alerts` are those that the events tell of, as far as they are still known."""
     by_id = {attempt.attempt_id: attempt for attempt in attempts}
-    return [_chapter(one, by_id.get(one.event.attempt_id or "")) for one in told]
+    made = [_chapter(one, by_id.get(one.event.attempt_id or "")) for one in told]
+    return [_with_alert(one, alerts) for one in made]
+
+
+def alerts_of(told: Sequence[StoredEvent]) -> set[int]:
+    """The alerts that these events tell of."""
+    found = (one.event.params.get("alert") for one in told)
+    return {alert for alert in found if isinstance(alert, int)}
+
+
+def _with_alert(chapter: Chapter, alerts: Mapping[int, Alert]) -> Chapter:
+    alert = alerts.get(chapter.event.event.params.get("alert", -1))
+    return chapter if alert is None else replace(chapter, found=alert.params)
 
 
 def _chapter(one: StoredEvent, attempt: Attempt | None) -> Chapter:

@@ -26,6 +26,7 @@ from runyard.stores.base_machines import Node
 from runyard.stores.base_metrics import MetricRange, Series
 
 _EVENTS = 1000
+_ALERTS = 200  # told in words in one story
 _WAITS = 200  # starts that the history of waits looks at
 _EXCERPT_BEFORE_S = 1800.0
 _EXCERPT_AFTER_S = 300.0
@@ -80,7 +81,9 @@ class PageReads:
                 told = [*told, *page][-_EVENTS:]
                 if len(page) < _EVENTS:
                     break
-            return job_story.chapters(told, reader.attempts(job.id))
+            numbers = sorted(job_story.alerts_of(told))[-_ALERTS:]
+            alerts = {one.id: one for one in map(reader.alert, numbers) if one is not None}
+            return job_story.chapters(told, reader.attempts(job.id), alerts)
 
     def configuration(self, ref: str) -> Configuration:
         view = self._views.job(ref)
