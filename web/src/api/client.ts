@@ -11,6 +11,7 @@ export const BASE = "/api/v1/training";
 
 let csrf = "";
 let whenLoggedOut: () => void = () => undefined;
+let whenCsrfChanged: () => Promise<void> = async () => undefined;
 
 export function useCsrf(token: string): void {
   csrf = token;
@@ -20,16 +21,33 @@ export function onLoggedOut(handler: () => void): void {
   whenLoggedOut = handler;
 }
 
+/** Somebody logged in anew in another tab: `handler` learns the new token. */
+export function onCsrfChanged(handler: () => Promise<void>): void {
+  whenCsrfChanged = handler;
+}
+
 const SAFE = new Set(["GET", "HEAD"]);
+
+const unsent = new WeakMap<Request, Request>(); // what was sent, to send it once more
 
 const session: Middleware = {
   onRequest({ request }) {
-    if (!SAFE.has(request.method)) request.headers.set("X-CSRF-Token", csrf);
+    if (SAFE.has(request.method)) return request;
+    const again = request.clone();
+    request.headers.set("X-CSRF-Token", csrf);
+    unsent.set(request, again);
     return request;
   },
-  async onResponse({ response }) {
+  async onResponse({ request, response }) {
     if (response.ok) return undefined;
-    throw await problemOf(response);
+    const problem = await problemOf(response);
+    const again = unsent.get(request);
+    if (problem.code !== "wrong_csrf_token" || !again) throw problem;
+    await whenCsrfChanged();
+    again.headers.set("X-CSRF-Token", csrf);
+    const answered = await fetch(again);
+    if (answered.ok) return answered;
+    throw await problemOf(answered);
   },
   onError() {
     return new Unreachable();

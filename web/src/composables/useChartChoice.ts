@@ -4,12 +4,14 @@ import { AXES, type Axis } from "@/domain/curve";
 import { useQueryValues } from "./useQueryValues";
 import { useStored } from "./useStored";
 
+const FEW_RANKS = 8;
+
 export function useChartChoice() {
   const { value } = useQueryValues();
   const wanted = value("metric");
   const smoothing = useStored("runyard.charts.smoothing", 0.6);
   const pins = useStored<string[]>("runyard.charts.pins", []);
-  const asked = { axis: value("x"), zoom: value("zoom"), log: value("log"), overlays: value("with") };
+  const asked = { axis: value("x"), zoom: value("zoom"), log: value("log"), overlays: value("with"), ranks: value("ranks") };
 
   const axis = computed<Axis>(() => AXES.find((one) => one === asked.axis.value) ?? "step");
   const logarithmic = computed({ get: () => asked.log.value === "1", set: (on) => (asked.log.value = on ? "1" : "") });
@@ -21,6 +23,9 @@ export function useChartChoice() {
     },
     set: (range: [number, number] | null) => (asked.zoom.value = range ? range.map((place) => Number(place.toPrecision(12))).join("~") : ""),
   });
+
+  /** The other ranks in the chart of the first: so many are a picture, more are a tangle. */
+  const withRanks = (most: number): boolean => (asked.ranks.value ? asked.ranks.value === "1" : most <= FEW_RANKS);
 
   /** A range of steps says nothing about times. */
   function setAxis(one: Axis): void {
@@ -45,7 +50,8 @@ export function useChartChoice() {
   }
 
   return {
-    wanted, axis, zoom, smoothing, logarithmic, pins, setAxis,
+    wanted, axis, zoom, smoothing, logarithmic, pins, setAxis, withRanks,
+    setRanks: (on: boolean) => (asked.ranks.value = on ? "1" : "0"),
     overlaysOf: (name: string): string[] => overlays.value.get(name) ?? [],
     overlay: (name: string, other: string) => other && write(name, [...(overlays.value.get(name) ?? []), other]),
     drop: (name: string, other: string) => write(name, (overlays.value.get(name) ?? []).filter((one) => one !== other)),

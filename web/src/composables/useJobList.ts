@@ -9,6 +9,11 @@ import { useJobs, type JobRow } from "@/stores/jobs";
 import { useLink } from "@/stores/link";
 
 const PAGE = 50;
+const MOST_AT_ONCE = 500; // of the server
+// What was listed when the page was left: whoever comes back finds the same rows at the same place.
+const left = { filters: "", ids: [] as string[], next: null as string | null, total: null as number | null };
+/** The list as it was looked through last, for a job's page to go to the next. */
+export const lastListed = (): readonly string[] => left.ids;
 const TEXTS = ["q", "owner", "type", "label"] as const;
 export type JobFilters = { status: Status[] } & Record<(typeof TEXTS)[number], string>;
 
@@ -55,7 +60,7 @@ export function useJobList() {
       owner: owner || undefined,
       type: type || undefined,
       label: label ? [label] : undefined,
-      limit: PAGE,
+      limit: cursor ? PAGE : Math.min(MOST_AT_ONCE, Math.max(PAGE, ids.value.length)), // a reload shows no less
       curves: true,
       cursor: cursor ?? undefined,
     };
@@ -104,8 +109,16 @@ export function useJobList() {
     fresh.value = [];
   }
 
+  const key = computed(() => JSON.stringify(filters.value));
+  if (left.filters === key.value && left.ids.every((id) => jobs.row(id))) {
+    [ids.value, next.value, total.value] = [left.ids, left.next, left.total];
+  }
+  watch([ids, next], () => Object.assign(left, { filters: key.value, ids: ids.value, next: next.value, total: total.value }));
   watch(reading, (looks) => !looks && fresh.value.length && showFresh());
-  watch(() => JSON.stringify(filters.value), () => void load());
+  watch(key, () => {
+    ids.value = ids.value.slice(0, PAGE);
+    void load();
+  });
   useLink().subscribe("jobs", { events: hear, reload: () => void load() });
 
   return { ids, fresh, total, next, loading, problem, reading, filters, filter, load, showFresh, more: () => load(next.value) };

@@ -1,6 +1,7 @@
 // Lines of a log as plain text on the clipboard: the marked ones, or those around the place that is looked at.
 import { ref } from "vue";
 import { withoutAnsi } from "@/domain/ansi";
+import { copyText } from "./copyText";
 import { complain } from "./useJobActions";
 import type { OpenLog } from "./useLog";
 
@@ -14,7 +15,7 @@ export function useLogCopy(log: OpenLog) {
     const [from, to] = marked ?? [top, top + SHOWN - 1];
     try {
       const page = await log.load({ from, limit: Math.min(MOST, to - from + 1) });
-      await navigator.clipboard.writeText(page.logs.map(withoutAnsi).join("\n"));
+      await copyText(page.logs.map(withoutAnsi).join("\n"));
     } catch (problem) {
       return complain(problem);
     }

@@ -24,6 +24,14 @@ export function useMetricMarks(jobRef: string, attempts: () => readonly Attempt[
     alerts.value = await body(asked).catch(() => alerts.value); // charts are worth seeing without them
   }
 
+  /** Found somewhat later than it happened: the step it names is where the band begins. */
+  function begun(alert: Schemas["AlertAnswer"]): number | null {
+    const known = (alert.evidence?.series ?? {}) as Record<string, { steps: (number | null)[]; times: number[] }>;
+    const series = known[String(alert.params.metric)];
+    const at = series?.steps.indexOf((alert.params.bad_step ?? alert.params.step) as number) ?? -1;
+    return at < 0 ? null : (series?.times[at] ?? null);
+  }
+
   const moments = computed<Moment[]>(() =>
     attempts().flatMap((attempt) => {
       const at = seconds(attempt.started_at ?? attempt.created_at);
@@ -37,7 +45,7 @@ export function useMetricMarks(jobRef: string, attempts: () => readonly Attempt[
   const slowNow = computed(() => Math.floor(now.value / 1000 / STILL_S) * STILL_S);
   const troubles = computed<Trouble[]>(() =>
     alerts.value.map((alert) => ({
-      from: seconds(alert.opened_at) ?? 0,
+      from: begun(alert) ?? seconds(alert.opened_at) ?? 0,
       to: seconds(alert.closed_at) ?? (alert.status === "closed" ? (seconds(alert.seen_at) ?? 0) : slowNow.value),
       bad: alert.level !== "warning",
       names: Object.keys((alert.evidence?.series as object | undefined) ?? {}),

@@ -124,6 +124,23 @@ export function factsOf(name: string, series: Series): Facts {
   return facts;
 }
 
+/** What rank 1 and up report has its own name beside that of rank 0: `loss.rank3`. */
+export function rankOf(name: string): { base: string; rank: number } | null {
+  const found = /^(.+)\.rank(\d+)$/.exec(name);
+  return found ? { base: found[1] as string, rank: Number(found[2]) } : null;
+}
+
+/** The names of the other ranks by the name of the first, in order. */
+export function byRank(names: readonly string[]): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const name of names) {
+    const of = rankOf(name);
+    if (of && names.includes(of.base)) found.set(of.base, [...(found.get(of.base) ?? []), name]);
+  }
+  for (const all of found.values()) all.sort((one, other) => (rankOf(one)?.rank ?? 0) - (rankOf(other)?.rank ?? 0));
+  return found;
+}
+
 export function isOfSystem(name: string): boolean {
   return name.startsWith("system.") || name.startsWith("gpu.");
 }

@@ -14,12 +14,24 @@ export const useLink = defineStore("link", () => {
     state.value = told;
   });
 
+  let wanted = false;
+  let cared = false;
+
   function follow(): void {
-    link.open();
+    wanted = true;
+    if (!document.hidden) link.open();
+    if (cared) return;
+    cared = true;
     setInterval(() => {
-      if (!document.hidden && state.value !== "live") link.poll();
+      if (wanted && !document.hidden && state.value !== "live") link.poll();
     }, POLL_MS);
-    document.addEventListener("visibilitychange", () => (document.hidden ? link.pause() : link.open()));
+    document.addEventListener("visibilitychange", () => (document.hidden || !wanted ? link.pause() : link.open()));
+  }
+
+  /** Nobody is logged in: until `follow`. */
+  function rest(): void {
+    wanted = false;
+    link.pause();
   }
 
   /** For the life of the calling component. */
@@ -29,5 +41,5 @@ export const useLink = defineStore("link", () => {
     return end;
   }
 
-  return { state, staleSince, follow, pause: () => link.pause(), subscribe };
+  return { state, staleSince, follow, rest, subscribe };
 });

@@ -1,7 +1,7 @@
 // Who is logged in.
 import { defineStore } from "pinia";
 import { computed, ref } from "vue";
-import { api, body, onLoggedOut, useCsrf, type Schemas } from "@/api/client";
+import { api, body, onCsrfChanged, onLoggedOut, useCsrf, type Schemas } from "@/api/client";
 import { Problem } from "@/api/problem";
 
 export type Who = Schemas["SessionAnswer"];
@@ -9,12 +9,14 @@ export type Who = Schemas["SessionAnswer"];
 export const useSession = defineStore("session", () => {
   const who = ref<Who | null>(null);
   const asked = ref(false);
+  const expired = ref(false); // somebody was logged in and the server knows of it no more
   const mayWrite = computed(() => who.value !== null && who.value.role !== "viewer");
   const isAdmin = computed(() => who.value?.role === "admin");
 
   function know(found: Who | null): void {
     who.value = found;
     asked.value = true;
+    if (found) expired.value = false;
     useCsrf(found?.csrf ?? "");
   }
 
@@ -38,6 +40,10 @@ export const useSession = defineStore("session", () => {
     know(null);
   }
 
-  onLoggedOut(() => know(null));
-  return { who, asked, mayWrite, isAdmin, find, logIn, logOut };
+  onLoggedOut(() => {
+    if (who.value) expired.value = true;
+    know(null);
+  });
+  onCsrfChanged(async () => void (await find()));
+  return { who, asked, expired, mayWrite, isAdmin, find, logIn, logOut };
 });

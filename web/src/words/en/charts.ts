@@ -1,5 +1,6 @@
 export default {
   title: "Charts",
+  ranks: "All {count} ranks",
   filter: "Filter charts",
   axis: "Horizontal axis",
   axes: { step: "Step", time: "Time", relative: "Relative" },

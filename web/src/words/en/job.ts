@@ -48,7 +48,7 @@ export default {
     seconds: "Took",
     none: "It has not ended: there is no receipt yet.",
   },
-  attempts: { title: "Attempts", number: "Attempt", end: "End", exit: "Exit code", signal: "signal {signal}", node: "Machine", time: "Time", none: "It was not started yet.", log: "Its log", plan: "Then", evidence: "Saved evidence" },
+  attempts: { services: "Logs of its services:", title: "Attempts", number: "Attempt", end: "End", exit: "Exit code", signal: "signal {signal}", node: "Machine", time: "Time", none: "It was not started yet.", log: "Its log", plan: "Then", evidence: "Saved evidence" },
   ends: { completed: "completed", failed: "failed", cancelled: "cancelled", timed_out: "timed out", lost: "lost", never_started: "never started" },
   checkpoints: { step: "Step", path: "Path", size: "Size", whole: "Whole?", metrics: "Metrics", at: "Saved", none: "No checkpoint was found", noneText: "They are found by pattern (checkpoint-*, *.ckpt, *.pt, *.safetensors) in the checkpoint folder, or told by report.checkpoint(path, step).", resume: "Resume from the newest good one" },
   verdicts: { good: "whole", bad: "damaged", gone: "gone", unknown: "not checked" },

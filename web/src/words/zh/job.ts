@@ -48,7 +48,7 @@ export default {
     seconds: "用时",
     none: "尚未结束, 还没有清理凭据。",
   },
-  attempts: { title: "尝试", number: "尝试", end: "结果", exit: "退出码", signal: "信号 {signal}", node: "机器", time: "时间", none: "尚未启动。", log: "日志", plan: "之后", evidence: "保存的证据" },
+  attempts: { services: "服务日志:", title: "尝试", number: "尝试", end: "结果", exit: "退出码", signal: "信号 {signal}", node: "机器", time: "时间", none: "尚未启动。", log: "日志", plan: "之后", evidence: "保存的证据" },
   ends: { completed: "完成", failed: "失败", cancelled: "取消", timed_out: "超时", lost: "丢失", never_started: "从未启动" },
   checkpoints: { step: "步数", path: "路径", size: "大小", whole: "完整?", metrics: "指标", at: "保存时间", none: "没有找到检查点", noneText: "在检查点目录按名称查找 (checkpoint-*、*.ckpt、*.pt、*.safetensors), 或由 report.checkpoint(path, step) 报告。", resume: "从最新的完好检查点继续" },
   verdicts: { good: "完整", bad: "损坏", gone: "已消失", unknown: "未检查" },
