@@ -302,13 +302,15 @@ def docker_end_of(seen: dict[str, Any] | None) -> dict[str, Any]:
     if seen is None:
         return {"code": None, "cause": "lost"}
     state = seen["State"]
-    ran = _epoch(state.get("StartedAt"))
+    ran, ended = _epoch(state.get("StartedAt")), _epoch(state.get("FinishedAt"))
+    if ran and ended:
+        ran = min(ran, ended)  # an engine notes the start of a very short one after its end
     return {
         "id": seen["Id"],
         "code": int(state["ExitCode"]) if ran else None,
         "oom_killed": bool(state.get("OOMKilled")),
         "started_at": ran,
-        "ended_at": _epoch(state.get("FinishedAt")),
+        "ended_at": ended,
     }
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from runyard.executors.base import End
 from runyard.executors.docker_ends import merged
+from runyard.executors.docker_runner import docker_end_of
 
 
 def end(cause="exited", code=0, signal=None):
@@ -47,3 +48,16 @@ def test_times_and_signals_are_the_containers():
 
 def test_the_limit_is_told_with_the_memory_that_ran_out():
     assert merged(end(), {"code": 137, "oom_killed": True}, 64).detail == {"limit_mb": 64}
+
+
+def test_a_start_that_was_noted_after_the_end():
+    """As an engine does with a container that ends at once."""
+    state = {
+        "ExitCode": 1,
+        "StartedAt": "2026-11-15T19:54:56.948825482Z",
+        "FinishedAt": "2026-11-15T19:54:56.948562621Z",
+    }
+    fields = docker_end_of({"Id": "abc", "State": state})
+    assert fields["started_at"] == fields["ended_at"] == pytest.approx(1794772496.948562)
+    never = {**state, "StartedAt": "0001-01-01T00:00:00Z"}
+    assert docker_end_of({"Id": "abc", "State": never})["code"] is None
