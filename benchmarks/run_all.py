@@ -20,6 +20,7 @@ QUESTIONS = (
     "random_kills",
     "cli_start",
     "diagnosis_cost",
+    "web_page",
     "cluster_pass",
 )
 

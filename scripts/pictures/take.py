@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import time
@@ -15,10 +17,11 @@ HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
 sys.path.insert(0, str(REPOSITORY / "benchmarks"))
 
-from yard_under_test import BASE, Yard, until  # noqa: E402
+from yard_under_test import BASE, KeepAlive, Yard, until  # noqa: E402
 
 PICTURES = REPOSITORY / "docs" / "images"
-TRAINING = [sys.executable, str(HERE / "training.py")]
+TRAINING = ["python3", "train.py"]
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # a python3 that has runyard
 ROOM = {"cpu_cores": 0.25, "memory_gb": 0.5, "gpu_count": 0, "max_retries": 2}
 
 
@@ -27,9 +30,12 @@ class Stage:
 
     def __init__(self, yard: Yard) -> None:
         self.yard = yard
+        self.folder = yard.folder / "project"
+        self.folder.mkdir()
+        shutil.copy(HERE / "training.py", self.folder / "train.py")
         self.people = {name: self._person(name) for name in ("mei", "lena")}
 
-    def _person(self, name: str) -> object:
+    def _person(self, name: str) -> KeepAlive:
         client = self.yard.client()
         client.key = self.yard.api("POST", "/keys", {"name": name, "role": "admin"})["secret"]
         return client
@@ -37,6 +43,8 @@ class Stage:
     def submit(self, owner: str, name: str, *flags: str, **fields: object) -> str:
         command = [*TRAINING, "--model", name.split("-")[0], *flags]
         body = {"name": name, "command": command, **ROOM, **fields}
+        body["working_dir"] = str(self.folder)
+        body["env_vars"] = {"PATH": PATH}
         status, answer = self.people[owner].request("POST", f"{BASE}/jobs", body)
         if status >= 300:
             raise RuntimeError(f"{name}: {status} {answer}")
@@ -57,20 +65,30 @@ def ended(stage: Stage) -> dict[str, str]:
     """What went before: two that completed, one that failed for good, one that was cancelled."""
     quick = ("--steps", "900", "--done", "900")
     for owner, name, seed in (("mei", "bert-small-sst2", "3"), ("lena", "unet-cells-256", "5")):
-        stage.reach(stage.submit(owner, name, *quick, "--seed", seed, labels={"team": "vision"}), "completed")
-    failed = stage.submit("lena", "wav2vec-cv17-zh", "--data", "/data/common-voice-17/zh/train.tsv")
+        stage.reach(
+            stage.submit(owner, name, *quick, "--seed", seed, labels={"team": "vision"}),
+            "completed",
+        )
+    failed = stage.submit(
+        "lena", "wav2vec-cv17-zh", "--data", "/data/common-voice-17/zh/train.tsv"
+    )
     stage.reach(failed, "failed")
     dropped = stage.submit("mei", "dqn-breakout-a", "--pace", "0.2", "--done", "500")
     stage.advance(dropped, 400)
-    stage.yard.api("POST", f"/jobs/{dropped}/cancel")
+    stage.people["mei"].request("POST", f"{BASE}/jobs/{dropped}/cancel")
     stage.reach(dropped, "cancelled")
     return {"failed": failed, "cancelled": dropped}
 
 
 def running(stage: Stage) -> dict[str, str]:
     """Four that run, one of them after it was repaired."""
-    rules = {"name": "gradients-explode", "expression": "grad_norm > 4.5", "level": "warning"}
-    stage.yard.api("POST", "/alert-rules", rules)
+    for name, expression, level in (
+        ("loss-still-high", "loss > 2.2 for 10s", "error"),
+        ("accuracy-low", "accuracy < 0.8 for 10s", "warning"),
+    ):
+        stage.yard.api(
+            "POST", "/alert-rules", {"name": name, "expression": expression, "level": level}
+        )
     shown = {
         "repaired": stage.submit(
             "mei",
@@ -109,7 +127,12 @@ def waiting(stage: Stage, shown: dict[str, str]) -> None:
 
 
 def take(yard: Yard, key: str, shown: dict[str, str]) -> int:
-    told = {"url": f"http://127.0.0.1:{yard.port}", "key": key, "jobs": shown, "into": str(PICTURES)}
+    told = {
+        "url": f"http://127.0.0.1:{yard.port}",
+        "key": key,
+        "jobs": shown,
+        "into": str(PICTURES),
+    }
     script = REPOSITORY / "web" / "pictures" / "take.mjs"
     return subprocess.run(["node", script, json.dumps(told)], check=False).returncode
 
@@ -124,10 +147,13 @@ def main() -> int:
         waiting(stage, shown)
         key = stage.people["mei"].key
         if "--keep" in sys.argv:
-            print(json.dumps({"url": f"http://127.0.0.1:{yard.port}", "key": key, "jobs": shown}), flush=True)
+            print(
+                json.dumps({"url": f"http://127.0.0.1:{yard.port}", "key": key, "jobs": shown}),
+                flush=True,
+            )
             while True:
                 time.sleep(1)
-        time.sleep(15)  # a pace, an estimate and what the machine does need some looks
+        time.sleep(90)  # a pace and an estimate need some looks
         return take(yard, key, shown)
 
 

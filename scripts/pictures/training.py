@@ -25,7 +25,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--data", default="")
     parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--done", type=int, default=1200, help="steps that are done in a moment")
-    parser.add_argument("--pace", type=float, default=0.05, help="seconds for each step after that")
+    parser.add_argument(
+        "--pace", type=float, default=0.05, help="seconds for each step after that"
+    )
     parser.add_argument("--learning_rate", type=float, default=3e-4)
     parser.add_argument("--diverges_at", type=int, default=0)
     parser.add_argument("--floor", type=float, default=0.4)
@@ -63,7 +65,11 @@ class Curves:
 
     def rate(self, step: int) -> float:
         warm = min(1.0, step / 300)
-        return self.given.learning_rate * warm * (0.5 + 0.5 * math.cos(math.pi * step / self.given.steps))
+        return (
+            self.given.learning_rate
+            * warm
+            * (0.5 + 0.5 * math.cos(math.pi * step / self.given.steps))
+        )
 
 
 def tell(given: argparse.Namespace, curves: Curves, step: int) -> float:

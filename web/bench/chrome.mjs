@@ -27,3 +27,27 @@ export async function until(what, look, limitMs = 30_000) {
     await new Promise((done) => setTimeout(done, 20));
   }
 }
+
+/** What Python asked for, and the answer it waits for. */
+export const asked = process.argv[2] ? JSON.parse(process.argv[2]) : {};
+export function answer(found) {
+  console.log(JSON.stringify(found));
+}
+
+/** Called in a page: when something that matches `selector` was first painted, in milliseconds since 1970. */
+export async function watchFor(page, selector) {
+  await page.addInitScript((wanted) => {
+    window.painted = null;
+    const look = () => {
+      if (window.painted !== null || !document.querySelector(wanted)) return;
+      window.painted = 0;
+      // After the frame that shows it: the next one has begun, so this one was drawn.
+      requestAnimationFrame(() => requestAnimationFrame(() => (window.painted = performance.timeOrigin + performance.now())));
+    };
+    new MutationObserver(look).observe(document, { childList: true, subtree: true });
+  }, selector);
+}
+
+export async function paintedAt(page, limitMs = 30_000) {
+  return (await page.waitForFunction(() => window.painted || null, null, { timeout: limitMs, polling: "raf" })).jsonValue();
+}

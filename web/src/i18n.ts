@@ -1,4 +1,5 @@
 // The page's own words by vue-i18n, the server's codes by Wording; both in the chosen language.
+import elementEnglish from "element-plus/es/locale/lang/en";
 import { computed, ref, shallowRef } from "vue";
 import { createI18n } from "vue-i18n";
 import { speakSpans } from "./domain/duration";
@@ -22,9 +23,9 @@ function preferred(): Language {
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
-// Each language is a part of its own: nobody loads the other.
+// Each language is a part of its own: nobody loads the other. (Element Plus has its English in its code.)
 const WORDS = {
-  en: () => Promise.all([import("./words/en"), import("./words/server/en.json"), import("element-plus/es/locale/lang/en")]),
+  en: () => Promise.all([import("./words/en"), import("./words/server/en.json"), { default: elementEnglish }]),
   zh: () => Promise.all([import("./words/zh"), import("./words/server/zh.json"), import("element-plus/es/locale/lang/zh-cn")]),
 };
 

@@ -55,7 +55,9 @@ def clock(value: Any) -> str:
 
 
 def number(value: Any) -> str:
-    """8, 0.5, 1.25: no zeros that say nothing."""
+    """8, 0.5, 1.25: no zeros that say nothing; what is small is not told as none."""
+    if 0 < abs(float(value)) < 0.001:
+        return f"{float(value):.3g}"
     return f"{float(value):.3f}".rstrip("0").rstrip(".")
 
 

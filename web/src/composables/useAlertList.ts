@@ -1,17 +1,20 @@
 // Alerts of one state, kept fresh.
 import { shallowRef, watch } from "vue";
-import { api, page } from "@/api/client";
+import { api, body, page } from "@/api/client";
 import { Problem } from "@/api/problem";
 import { type Alert, useAlerts } from "@/stores/alerts";
+import { type JobRow, useJobs } from "@/stores/jobs";
 import { useLink } from "@/stores/link";
 
 const PAGE = 50;
+const MOST_NAMED = 20;
 
 export function useAlertList(status: () => Alert["status"]) {
   const alerts = shallowRef<Alert[]>();
   const next = shallowRef<string | null>(null);
   const problem = shallowRef<Problem | null>(null);
   const store = useAlerts();
+  const jobs = useJobs();
 
   async function load(cursor?: string): Promise<void> {
     try {
@@ -20,9 +23,19 @@ export function useAlertList(status: () => Alert["status"]) {
       alerts.value = cursor ? [...(alerts.value ?? []), ...found.items] : found.items;
       next.value = found.next;
       problem.value = null;
+      void name(found.items);
     } catch (refused) {
       if (!(refused instanceof Problem)) throw refused;
       problem.value = refused;
+    }
+  }
+
+  /** People know their jobs by name; an alert knows only the id. */
+  async function name(found: readonly Alert[]): Promise<void> {
+    const unknown = [...new Set(found.map((alert) => alert.job_id))].filter((id): id is string => Boolean(id) && !jobs.row(id as string));
+    for (const ref of unknown.slice(0, MOST_NAMED)) {
+      const job = await body(api.GET("/api/v1/training/jobs/{ref}", { params: { path: { ref } } })).catch(() => null);
+      if (job) jobs.keep([job as JobRow]);
     }
   }
 

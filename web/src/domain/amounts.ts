@@ -1,7 +1,8 @@
 // Numbers with their units.
 
-/** 8, 0.5, 1.25: no zeros that say nothing. */
+/** 8, 0.5, 1.25: no zeros that say nothing; what is small is not told as none. */
 export function number(value: number): string {
+  if (value !== 0 && Math.abs(value) < 0.001) return String(Number(value.toPrecision(3)));
   return String(Number(value.toFixed(3)));
 }
 
