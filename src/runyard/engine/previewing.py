@@ -17,6 +17,7 @@ from runyard.engine.parts import Parts
 from runyard.engine.peak_keeping import PeakKeeping
 from runyard.engine.placing import Placer
 from runyard.engine.submitting import Submitter, found_dependencies
+from runyard.engine.watched import forecasts
 from runyard.stores.base import Reader
 
 _LAST = 2**62  # as an id: behind every job there is
@@ -85,6 +86,7 @@ class Previews:
                 ahead=position - 1,
                 running=[(one.started_at, one.expected_s) for one in running],
                 slots=self._parts.settings.max_concurrent,
+                forecasts=forecasts(self._parts.board, running, now),
             )
         busy = reader.jobs_by_id([one.job_id for one in running[:_NAMED]])
         ahead = [one.ref for one in reader.waiting_ahead(job, _NAMED)]

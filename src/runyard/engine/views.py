@@ -17,7 +17,7 @@ from runyard.engine.main_metrics import MainMetric, MainMetrics
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
 from runyard.engine.prefetch_plan import PrefetchPlan
-from runyard.engine.watched import Watched, Watching, at_a_glance
+from runyard.engine.watched import Watched, Watching, at_a_glance, forecasts
 from runyard.stores.base import ActiveAttempt, JobFilter, JobPage, Reader
 
 # Only these waits end by jobs ending, which is what an estimate looks at.
@@ -116,9 +116,10 @@ class Views:
         """In queue order, so that each one's place is where it stands."""
         views = self._briefs(reader, reader.waiting_jobs(limit))
         running = reader.active_attempts()
+        told = forecasts(self._parts.board, running, self._parts.clock())
         placed = []
         for place, view in enumerate(views, start=1):
-            wait = self._wait(view, running, place if view.job.ready else None, ())
+            wait = self._wait(view, running, told, place if view.job.ready else None, ())
             placed.append(replace(view, wait=wait))
         return placed
 
@@ -158,13 +159,15 @@ class Views:
         else:
             unmet = [ref for _, ref, status in waiting_for if status not in states.ENDED]
             blockers = tuple(unmet)
-        wait = self._wait(view, running, reader.position(job), blockers)
+        told = forecasts(self._parts.board, running, self._parts.clock())
+        wait = self._wait(view, running, told, reader.position(job), blockers)
         return replace(view, wait=wait)
 
     def _wait(
         self,
         view: JobView,
         running: Sequence[ActiveAttempt],
+        told: Sequence[estimate.Forecast | None],
         place: int | None,
         blockers: tuple[str, ...],
     ) -> Wait:
@@ -179,6 +182,7 @@ class Views:
             ahead=place - 1,
             running=[(attempt.started_at, attempt.expected_s) for attempt in running],
             slots=self._parts.settings.max_concurrent,
+            forecasts=told,
         )
         return Wait(reason, place, low, high, blockers)
 

@@ -13,9 +13,10 @@ from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.effective_time import AttemptTimes, EffectiveTime, effective_time
 from runyard.domain.monitoring.series import Sample
 from runyard.domain.progress.estimate import Eta
+from runyard.domain.scheduling.estimate import Forecast
 from runyard.domain.states import AttemptEnd
 from runyard.engine.board import UNKNOWN, Board, Health, Progress
-from runyard.stores.base import Reader
+from runyard.stores.base import ActiveAttempt, Reader
 from runyard.stores.base_metrics import MetricRange
 
 # Those that tell most at a glance, the first of them first.
@@ -58,6 +59,16 @@ def at_a_glance(board: Board, job: Job, now: float) -> Watched:
         health=board.health(job.id),
         metrics={**_counts(progress), **found},
     )
+
+
+def forecasts(board: Board, running: Sequence[ActiveAttempt], now: float) -> list[Forecast | None]:
+    """When each of these will end by its own progress: (earliest, latest)."""
+    told: list[Forecast | None] = []
+    for attempt in running:
+        progress = board.progress(attempt.job_id)
+        eta = _as_seen(progress.eta if progress else None, now)
+        told.append(None if eta is None else (now + eta.low, now + eta.high))
+    return told
 
 
 def _after_end(job: Job) -> Health:

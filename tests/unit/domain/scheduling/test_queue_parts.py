@@ -137,6 +137,27 @@ def test_more_running_than_slots():
     assert estimate.start(now=0.0, ahead=0, running=running, slots=1) == (0.0, 30.0)
 
 
+def test_what_runs_says_itself_when_it_will_end():
+    running = [(0.0, None), (0.0, None)]
+    told = [(100.0, 140.0), None]
+    soon = estimate.start(now=50.0, ahead=0, running=running, slots=2, forecasts=told)
+    assert soon == (50.0, 140.0), "the other one may end at any time"
+    both = [(100.0, 140.0), (80.0, 300.0)]
+    assert estimate.start(now=50.0, ahead=0, running=running, slots=2, forecasts=both) == (
+        80.0,
+        140.0,
+    )
+    later = estimate.start(now=50.0, ahead=1, running=running, slots=2, forecasts=both)
+    assert later == (80.0, 300.0), "nobody knows how long the one before takes"
+    assert estimate.start(now=50.0, ahead=2, running=running, slots=2, forecasts=both)[1] is None
+
+
+def test_a_time_out_ends_what_thinks_that_it_runs_longer():
+    told = [(500.0, 900.0)]
+    found = estimate.start(now=50.0, ahead=0, running=[(0.0, 100.0)], slots=1, forecasts=told)
+    assert found == (100.0, 100.0)
+
+
 def test_the_work_is_bounded():
     far = estimate.MOST_AHEAD * 10
     low, high = estimate.start(now=0.0, ahead=far, running=[(0.0, 1.0)], slots=2, typical_s=2.0)
