@@ -84,6 +84,7 @@ class Runtime:
         self.log_reading = LogReading(parts, self.metric_history)
         self.checkpointing = Checkpointing(parts)
         self.log_reading.on_checkpoint(self.checkpointing.reported)
+        self.ender.left = self._left
         self._reconciler.is_on_its_way = self.launcher.is_checking
         self.launcher.resuming = Resuming(parts, self.checkpointing)
         self.ender.before_plan = self.launcher.resuming.before_plan
@@ -277,7 +278,7 @@ class Runtime:
     def _look_at_executors(self) -> bool:
         """Whether another set of them can start something; also brings a dead keeper back."""
         machine = self._parts.machine
-        before = machine.executors
+        before, lacked = machine.executors, machine.missing
         executors = self._parts.executors
         answers = {name: executor.available() for name, executor in executors.items()}
         machine.executors = tuple(
@@ -290,7 +291,7 @@ class Runtime:
             why = machine.missing.get(name, "")
             story.of().error("the {} executor cannot start anything now: {}", name, why)
         changed = self._machines.executor_nodes.look()
-        return changed or machine.executors != before
+        return changed or (machine.executors, machine.missing) != (before, lacked)
 
     def _takes_jobs(self, name: str) -> bool:
         """The local executor is always there, for preparations. A server for a cluster gives it
@@ -309,6 +310,11 @@ class Runtime:
     def _retain(self) -> float | None:
         self._retention.sweep()
         return None
+
+    def _left(self, done: Recorded) -> None:
+        self.log_reading.ended(done.attempt.attempt_id, wrote=done.wrote)
+        if done.wrote:
+            self.checkpointing.ended(done.job.id)
 
     def _await_space(self, done: Recorded) -> None:
         assert done.plan is not None

@@ -6,6 +6,7 @@ import pytest
 
 from ray_cluster import RayCluster, await_nothing_left, has_ray
 from ray_yard import RayYard
+from yards import TERMINAL
 
 GROUP = "ray"  # one xdist worker runs all of them: the cluster is large
 
@@ -14,7 +15,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "integration/ray/" in str(item.path):
             item.add_marker(pytest.mark.xdist_group(GROUP))
-            item.add_marker(pytest.mark.timeout(300))  # a cluster on a busy machine is slow
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(300))  # on a busy machine a cluster is slow
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +47,21 @@ def make_ray_yard(tmp_path, ray_cluster):
         await_nothing_left(ray_cluster, yard.attempt_ids())
 
 
+@pytest.fixture(scope="module")
+def server_of_the_module(tmp_path_factory, ray_cluster):
+    yard = RayYard(tmp_path_factory.mktemp("yard"), ray_cluster)
+    yield yard.start()
+    yard.stop()
+
+
 @pytest.fixture
-def ray_yard(make_ray_yard):
-    return make_ray_yard().start()
+def ray_yard(server_of_the_module):
+    """A running server, the same for the tests of a file. When one ends, nothing of it is left."""
+    yard = server_of_the_module
+    before = set(yard.attempt_ids())
+    yield yard
+    for row in yard.ask("/jobs?limit=200"):
+        if row["status"] not in TERMINAL:
+            yard.api("POST", f"/jobs/{row['job_id']}/force-kill")
+            yard.wait(row["job_id"], "cancelled", seconds=60)
+    await_nothing_left(yard.cluster, sorted(set(yard.attempt_ids()) - before))

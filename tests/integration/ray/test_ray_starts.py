@@ -77,7 +77,7 @@ def test_sigint_client_cancels_job(ray_yard):
     try:
         assert client.stdout is not None
         assert client.stdout.readline() == b"up\n"
-        [row] = [one for one in ray_yard.ask("/jobs")["jobs"] if one["status"] == "running"]
+        [row] = [one for one in ray_yard.ask("/jobs") if one["status"] == "running"]
         os.kill(client.pid, signal.SIGINT)
         assert client.wait(60) == 130
         assert ray_yard.status(row["job_id"]) == "cancelled"

@@ -226,9 +226,15 @@ def _not_fenced(gpu: Gpu) -> bool:
 
 def _unavailable(executor: str, machines: Sequence[MachineView]) -> Reason:
     """With why, where a machine has it and it does not work: a code, and what it is about."""
-    told = next((m.missing[executor] for m in machines if m.missing.get(executor)), "")
+    missing = [
+        (name, why)
+        for machine in machines
+        for name, why in machine.missing.items()
+        if why and (name == executor or (executor == "auto" and name != "docker"))
+    ]
+    name, told = missing[0] if missing else (executor, "")
     why, _, at = told.partition(": ")
-    params = {"executor": executor, "why": why, "at": at}
+    params = {"executor": name, "why": why, "at": at}
     return Reason(
         reasons.EXECUTOR_UNAVAILABLE, {name: value for name, value in params.items() if value}
     )
