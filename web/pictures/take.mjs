@@ -55,6 +55,8 @@ async function take({ name, path, language = "en", theme = "light", size = DESK,
   const page = await context.newPage();
   await page.goto(told.url + path);
   await page.locator("h1").first().waitFor();
+  await page.locator('[data-state="live"]').waitFor();
+  await page.waitForFunction(() => !document.querySelector(".el-skeleton"));
   await page.waitForLoadState("networkidle", { timeout: 3000 }).catch(() => undefined);
   await page.waitForTimeout(1200); // lines are drawn, and what fades in is there
   const picture = small(await page.screenshot({ animations: "disabled" }));

@@ -67,6 +67,7 @@ export function useNowPage() {
     if (changed.length) queueSoon();
   }
 
+  void load(); // not only when the link is there
   useLink().subscribe("jobs", { events: hear, reload: () => void load() });
   const endedRows = computed(() => ended.value.flatMap((id) => jobs.row(id) ?? []));
   return { active, next, endedRows, problem, loaded, load };

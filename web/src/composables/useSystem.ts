@@ -4,6 +4,8 @@ import { useSystemStore } from "@/stores/system";
 
 export function useSystem() {
   const system = useSystemStore();
-  useLink().subscribe("system", { events: system.hear, reload: () => void system.load().catch(() => undefined) });
+  const load = () => void system.load().catch(() => undefined);
+  if (!system.status) load(); // not only when the link is there
+  useLink().subscribe("system", { events: system.hear, reload: load });
   return system;
 }
