@@ -119,6 +119,7 @@ export function useJobList() {
     ids.value = ids.value.slice(0, PAGE);
     void load();
   });
+  void load(); // not only when the link is there: the first rows should not wait for it
   useLink().subscribe("jobs", { events: hear, reload: () => void load() });
 
   return { ids, fresh, total, next, loading, problem, reading, filters, filter, load, showFresh, more: () => load(next.value) };
