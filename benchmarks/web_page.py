@@ -14,7 +14,7 @@ from yard_under_test import Yard, until
 
 BENCH = Path(__file__).resolve().parent.parent / "web" / "bench"
 FEW, MANY = (100, 500) if quick() else (100, 10_000)
-TIMES = 3 if quick() else 20
+TIMES = 3 if quick() else 12
 CHARTS, POINTS = (20, 2_000) if quick() else (20, 100_000)
 LINES = 20_000 if quick() else 1_000_000
 TABS = 12
@@ -149,15 +149,21 @@ def long_log(result: Measurement) -> None:
     result.add("the same by its address, empty cache, p50", median(found["addresses"]), "ms")
 
 
-def main() -> None:
+def main() -> int:
     result = begin(__doc__ or "")
     parts = {"lists": lists, "events": events, "charts": charts, "long_log": long_log}
     chosen = [name for name in parts if name in sys.argv] or list(parts)
+    broken = []
     for name in chosen:
-        parts[name](result)
+        try:
+            parts[name](result)
+        except (RuntimeError, TimeoutError, subprocess.TimeoutExpired) as error:
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+            broken.append(name)
     if chosen == list(parts):
         result.keep()
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

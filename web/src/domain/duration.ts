@@ -33,13 +33,20 @@ export function since(value: string | number | null | undefined, now: number): n
   return then === null ? null : (now - then) / 1000;
 }
 
+/** As clock, without seconds: nobody knows the second in which a training will end. */
+export function about(value: string | number | null | undefined, language = "en"): string {
+  return clock(value, language, {});
+}
+
+const WITH_SECONDS: Intl.DateTimeFormatOptions = { second: "2-digit" };
+
 /** In the viewer's zone; with the date when it is not today. */
-export function clock(value: string | number | null | undefined, language = "en"): string {
+export function clock(value: string | number | null | undefined, language = "en", seconds = WITH_SECONDS): string {
   const then = moment(value);
   if (then === null) return "–";
   const date = new Date(then);
   const sameDay = date.toDateString() === new Date().toDateString();
-  const time: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false };
+  const time: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", ...seconds, hour12: false };
   const day: Intl.DateTimeFormatOptions = { year: "numeric", month: "2-digit", day: "2-digit" };
   return new Intl.DateTimeFormat(language, sameDay ? time : { ...day, ...time }).format(date);
 }
