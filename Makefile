@@ -1,6 +1,6 @@
 # One command per chore. Assumed: Python >= 3.11, make, and a reachable package index.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-gpu test-frameworks chaos check bench requirements fmt clean lock web api words
+.PHONY: help setup run test test-slow test-gpu test-frameworks chaos check bench requirements fmt clean lock web api words screenshots
 
 PYTHON ?= $(shell scripts/find-python)
 VENV := .venv
@@ -25,6 +25,7 @@ help:
 	@echo "make bench         measure speed against floors and the peers that are installed"
 	@echo "make web           build the web page (npm run dev in web/ for working on it)"
 	@echo "make api words     make again what the web page takes from the server: its types, its words"
+	@echo "make screenshots   the pictures of docs/images, taken of a server with demo trainings"
 	@echo "make requirements  each requirement, its tests, and how they ended"
 	@echo "make setup fmt lock clean"
 
@@ -59,6 +60,10 @@ api: $(RUN_READY) $(WEB)
 words: $(RUN_READY)
 	$(BIN)/python scripts/web_words.py
 
+# Needs Chromium (RUNYARD_CHROMIUM names another one than /usr/bin/chromium).
+screenshots: $(RUN_READY) $(WEB)
+	$(BIN)/python scripts/pictures/take.py
+
 run: $(RUN_READY) $(WEB)
 	@exec $(BIN)/python scripts/run.py $(RUN_ARGS)
 
@@ -92,7 +97,7 @@ check: $(TEST_READY) $(WEB)
 requirements: $(TEST_READY)
 	@$(BIN)/python scripts/requirements_table.py $(OUTCOMES)
 
-bench: $(RUN_READY)
+bench: $(RUN_READY) $(WEB)
 	$(BIN)/python benchmarks/run_all.py $(BENCH_ARGS)
 
 fmt: $(TEST_READY)

@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 from runyard import report
+from runyard.report import telling
 
 SAVED_EVERY = 200
 SHOWN_EVERY = 20
@@ -60,16 +61,13 @@ class Curves:
         self.given, self.noise = given, random.Random(given.seed)
 
     def loss(self, step: int) -> float:
-        falls = self.given.start / (1 + step / 140) ** 0.62
-        return self.given.floor + falls + self.noise.gauss(0, 0.03 + 0.05 * falls)
+        falls = float(self.given.start) / (1 + step / 140) ** 0.62
+        return float(self.given.floor) + falls + self.noise.gauss(0, 0.03 + 0.05 * falls)
 
     def rate(self, step: int) -> float:
         warm = min(1.0, step / 300)
-        return (
-            self.given.learning_rate
-            * warm
-            * (0.5 + 0.5 * math.cos(math.pi * step / self.given.steps))
-        )
+        falls = 0.5 + 0.5 * math.cos(math.pi * step / self.given.steps)
+        return float(self.given.learning_rate) * warm * falls
 
 
 def tell(given: argparse.Namespace, curves: Curves, step: int) -> float:
@@ -81,7 +79,7 @@ def tell(given: argparse.Namespace, curves: Curves, step: int) -> float:
     if step % 50 == 0:
         numbers["val_loss"] = curves.loss(step) + 0.12
         numbers["accuracy"] = 0.93 - 0.83 / (1 + step / 260) + curves.noise.gauss(0, 0.004)
-    report(step=step, total=given.steps, **numbers)
+    telling.report(step=step, total=given.steps, **numbers)
     if step % SHOWN_EVERY == 0:
         clock = time.strftime("%H:%M:%S")
         rate = numbers["learning_rate"]
