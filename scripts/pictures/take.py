@@ -153,7 +153,7 @@ def main() -> int:
             )
             while True:
                 time.sleep(1)
-        time.sleep(90)  # a pace and an estimate need some looks
+        time.sleep(180)  # a pace and an estimate need some looks
         return take(yard, key, shown)
 
 
