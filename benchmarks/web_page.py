@@ -49,6 +49,7 @@ for n in range(int(sys.argv[1])):
 def ask(script: str, yard: Yard, **more: Any) -> dict[str, Any]:
     told = {"url": f"http://127.0.0.1:{yard.port}", "key": yard.http.key, "times": TIMES, **more}
     command = ["node", str(BENCH / f"{script}.mjs"), json.dumps(told)]
+    yard.http.close()  # the server closes what nobody used for a while
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{script}: {done.stderr[-3000:]}")

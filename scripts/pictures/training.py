@@ -61,7 +61,7 @@ class Curves:
         self.given, self.noise = given, random.Random(given.seed)
 
     def loss(self, step: int) -> float:
-        falls = float(self.given.start) / (1 + step / 140) ** 0.62
+        falls: float = float(self.given.start) / math.pow(1 + step / 140, 0.62)
         return float(self.given.floor) + falls + self.noise.gauss(0, 0.03 + 0.05 * falls)
 
     def rate(self, step: int) -> float:
