@@ -19,6 +19,8 @@ from runyard.api.web_files import WebFiles
 from runyard.domain import errors
 
 _BODY_HEADERS = (b"content-length", b"transfer-encoding")
+# Where an answer says nothing else: no browser and no proxy keeps what a key opened.
+_ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 _LINGER_S = 5.0
 _LINGER_BYTES = 64 * 1024 * 1024
 
@@ -71,8 +73,8 @@ class Front:
                 started = True
                 headers = message["headers"]
                 headers.append((b"x-request-id", request_id.encode()))
-                if all(name != b"x-content-type-options" for name, _ in headers):
-                    headers.append((b"x-content-type-options", b"nosniff"))
+                told = {name for name, _ in headers}
+                headers.extend(pair for pair in _ALWAYS if pair[0] not in told)
             await send(message)
 
         unread = True

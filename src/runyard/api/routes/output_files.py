@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from runyard.api import asking, log_proxy
 
@@ -27,6 +29,18 @@ _HEADERS = {
 }
 
 
+class _FileAnswer(StreamingResponse):
+    """Closes its file also when the one who asked is gone before the first byte."""
+
+    def __init__(self, file: BinaryIO, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._file:
+            await super().__call__(scope, receive, send)
+
+
 @router.get("/jobs/{ref}/files/{path:path}", operation_id="download_file", response_class=Response)
 async def download(request: Request, ref: asking.Ref, path: str) -> Response:
     """A file that is listed there, as it is now; `Range` gives a part of it."""
@@ -35,12 +49,13 @@ async def download(request: Request, ref: asking.Ref, path: str) -> Response:
     if url is not None and not log_proxy.was_forwarded(request):
         return await log_proxy.forward(request, url)
     fd = await run_in_threadpool(yard.pages.open_file, ref, path)
+    file = os.fdopen(fd, "rb")
     size = os.fstat(fd).st_size
     name = quote(path.rpartition("/")[2], safe="")
     headers = {**_HEADERS, "Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
     first, last = _asked(request.headers.get("range", ""), size)
     if first > last:
-        os.close(fd)
+        file.close()
         headers["Content-Range"] = f"bytes */{size}"
         return Response(status_code=416, headers=headers)
     whole = (first, last) == (0, size - 1) or size == 0
@@ -48,8 +63,9 @@ async def download(request: Request, ref: asking.Ref, path: str) -> Response:
         headers["Content-Range"] = f"bytes {first}-{last}/{size}"
     length = 0 if size == 0 else last - first + 1
     headers["Content-Length"] = str(length)
-    return StreamingResponse(
-        _parts(fd, first, length),
+    return _FileAnswer(
+        file,
+        _parts(file, first, length),
         200 if whole else 206,
         media_type="application/octet-stream",
         headers=headers,
@@ -68,10 +84,9 @@ def _asked(text: str, size: int) -> tuple[int, int]:
     return (first, last) if first < size and first <= last else (1, 0)
 
 
-def _parts(fd: int, first: int, length: int) -> Iterator[bytes]:
-    with os.fdopen(fd, "rb") as file:
-        file.seek(first)
-        left = length
-        while left > 0 and (data := file.read(min(_PART, left))):
-            left -= len(data)
-            yield data
+def _parts(file: BinaryIO, first: int, length: int) -> Iterator[bytes]:
+    file.seek(first)
+    left = length
+    while left > 0 and (data := file.read(min(_PART, left))):
+        left -= len(data)
+        yield data
