@@ -44,6 +44,7 @@ export function useJob(ref: () => string) {
     } catch (refused) {
       if (!(refused instanceof Problem)) throw refused;
       problem.value = refused;
+      if (refused.code === "job_not_found") job.value = undefined; // deleted while nobody looked
     }
   }
 
@@ -63,7 +64,7 @@ export function useJob(ref: () => string) {
     const newest = told.filter((event) => event.type === "job").at(-1);
     if (newest) keep(newest as unknown as Job);
     if (told.some((event) => event.type === "event")) void loadStory();
-    if (told.some((event) => event.type === "deleted")) problem.value = new Problem(404, { code: "job_not_found", params: { job: ref() } });
+    if (told.some((event) => event.type === "deleted")) [job.value, problem.value] = [undefined, new Problem(404, { code: "job_not_found", message: "", params: { job: ref() } })];
   }
 
   watch(ref, (id) => {

@@ -16,10 +16,18 @@ export const routes: RouteRecordRaw[] = [
   { path: "/:rest(.*)*", name: "not-found", component: () => import("@/views/NotFoundView.vue") },
 ];
 
+const ROWS_MS = 1500;
+
 export const router = createRouter({
   history: createWebHistory(HOME.pathname),
   routes,
-  scrollBehavior: (to, from, kept) => kept ?? (to.path === from.path ? false : { top: 0 }),
+  scrollBehavior: async (to, from, kept) => {
+    if (!kept) return to.path === from.path ? false : { top: 0 };
+    // The rows come a moment after the page: wait for as much of it as there was.
+    const until = Date.now() + ROWS_MS;
+    while (document.documentElement.scrollHeight < kept.top + innerHeight && Date.now() < until) await new Promise(requestAnimationFrame);
+    return kept;
+  },
 });
 
 router.beforeEach(async (to) => {
