@@ -80,9 +80,20 @@ class RayNode:
 
 
 class RayCluster:
-    """`first` is the last number of the head's address, so that clusters do not meet."""
+    """`first` is the last number of the head's address, so that clusters do not meet; `python`
+    has the Ray of its nodes; with `dashboard_port` the head takes jobs of Ray's own."""
 
-    def __init__(self, *, first: int = 11, token: bool = True, head_env: Any = ()) -> None:
+    def __init__(
+        self,
+        *,
+        first: int = 11,
+        token: bool = True,
+        head_env: Any = (),
+        python: str = sys.executable,
+        dashboard_port: int = 0,
+    ) -> None:
+        self.python = python
+        self.dashboard_port = dashboard_port
         self.folder = Path(tempfile.mkdtemp(prefix="rytest-", dir="/tmp"))
         self.port = free_port()
         self.head_address = f"127.0.0.{first}"
@@ -123,9 +134,9 @@ class RayCluster:
         number = len(list(self.folder.glob("*.log")))
         log = self.folder / f"{number}.log"
         options = [
-            *("--head", f"--port={self.port}", "--include-dashboard=false"),
-            f"--temp-dir={self.folder}/ray",
-            f"--dashboard-port={free_port()}",
+            *("--head", f"--port={self.port}", f"--temp-dir={self.folder}/ray"),
+            f"--include-dashboard={'true' if self.dashboard_port else 'false'}",
+            f"--dashboard-port={self.dashboard_port or free_port()}",
         ]
         if not is_head:
             options = [f"--address={self.address}"]
@@ -135,7 +146,7 @@ class RayCluster:
         with open(log, "wb") as out:
             process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "ray.scripts.scripts", "start", *_OPTIONS, *options),
+                    *(self.python, "-m", "ray.scripts.scripts", "start", *_OPTIONS, *options),
                     *(f"--node-ip-address={address}", f"--num-cpus={CPUS}"),
                     *(f"--num-gpus={gpus}", "--object-store-memory=100000000"),
                 ],
@@ -183,7 +194,7 @@ class RayCluster:
     def _start_driver(self) -> subprocess.Popen[str]:
         with open(self.folder / "driver.err", "ab") as errors:
             return subprocess.Popen(
-                [sys.executable, str(HERE / "ray_driver.py"), self.address],
+                [self.python, str(HERE / "ray_driver.py"), self.address],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
