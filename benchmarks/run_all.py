@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import peers
+
 HERE = Path(__file__).resolve().parent
 QUESTIONS = (
     "submit_to_start",
@@ -27,6 +29,8 @@ QUESTIONS = (
 
 # Only where there is a GPU and a python3 that can use it.
 ON_A_GPU = ("gpu_cancel",)
+# Only where Ray is among the peers that are installed.
+WITH_RAY = ("ray_gang",)
 
 
 def has_gpu() -> bool:
@@ -36,9 +40,11 @@ def has_gpu() -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    every = [*QUESTIONS, *ON_A_GPU]
+    every = [*QUESTIONS, *WITH_RAY, *ON_A_GPU]
     chosen = [word for word in arguments if word in every]
-    chosen = chosen or [*QUESTIONS, *(ON_A_GPU if has_gpu() else ())]
+    if not chosen:
+        with_ray = WITH_RAY if peers.python_of("ray") else ()
+        chosen = [*QUESTIONS, *with_ray, *(ON_A_GPU if has_gpu() else ())]
     flags = [word for word in arguments if word.startswith("-")]
     broken = []
     for question in chosen:

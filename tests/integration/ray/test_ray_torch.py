@@ -79,7 +79,7 @@ def test_torch_gloo_loss_of_a_node(make_ray_yard):
         yard.wait(ref, "completed", seconds=400)
         attempts = yard.attempts(ref)
         assert attempts[0]["end"] == "lost"
-        assert nodes[1].address not in {part["node"] for part in attempts[-1]["slices"]}
+        assert nodes[1].address not in {part["address"] for part in attempts[-1]["slices"]}
         lines = yard.logs(ref, attempt=attempts[-1]["number"])
         assert any("begins at step" in line and "step 0" not in line for line in lines), lines
         assert final_loss(yard, ref) == pytest.approx(final_loss(yard, plain), rel=1e-4)
