@@ -16,8 +16,8 @@ async function shows(tab, name, began) {
 }
 
 async function ready(tab) {
-  await tab.locator("tr[data-job]").first().waitFor({ timeout: 30_000 });
-  await tab.locator('[data-state="live"]').waitFor({ timeout: 30_000 });
+  await tab.locator("tr[data-job]").first().waitFor({ timeout: 120_000 });
+  await tab.locator('[data-state="live"]').waitFor({ timeout: 120_000 });
 }
 
 const browser = await openChrome();
