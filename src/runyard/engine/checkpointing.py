@@ -13,7 +13,6 @@ from runyard.domain import events
 from runyard.domain.checkpoints import keeping, listing
 from runyard.domain.checkpoints.listing import Found
 from runyard.domain.checkpoints.record import CheckpointRecord, CheckpointVerdict
-from runyard.domain.events import StoredEvent
 from runyard.domain.job import Job
 from runyard.domain.progress.point import Checkpoint
 from runyard.domain.reasons import Reason
@@ -31,9 +30,6 @@ MOST_AT_ONCE = 100  # checks of one job at one look, the newest first
 MOST_ROWS = 1000  # of one job; of more, those that are gone are forgotten
 _MOST_REPORTED = 10_000  # that wait to be written down
 _SAME_TIME_S = 0.001
-_ENDS = frozenset(
-    {events.JOB_COMPLETED, events.JOB_FAILED, events.JOB_CANCELLED, events.JOB_RETRYING}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +47,12 @@ class Checkpointing:
         self._lock = threading.Lock()
         self._looks: dict[int, threading.Lock] = {}
         self._ended: set[int] = set()
+        self._due = 0.0  # the next look at all that run
         self.chosen: dict[int, str] = {}  # by job: what its newest attempt goes on from
         self._reported: dict[int, dict[str, tuple[int, Checkpoint]]] = {}
         self._loop = Loop("checkpoints", self._tick, EVERY_S)
 
     def start(self) -> None:
-        self._parts.store.subscribe(self._heard)
         self._loop.start()
 
     def stop(self) -> None:
@@ -70,29 +66,38 @@ class Checkpointing:
                 waiting[os.path.normpath(told.path)] = attempt, told
         self._loop.wake()
 
-    def _heard(self, told: Sequence[StoredEvent]) -> None:
-        ended = {one.job_id for one in told if one.event.code in _ENDS and one.job_id is not None}
-        for job_id in ended:
-            self.chosen.pop(job_id, None)
-        if ended:
-            with self._lock:
-                self._ended |= ended
-            self._loop.wake()
+    def ended(self, job_id: int) -> None:
+        """An attempt of it ended, which may have saved itself to the last."""
+        self.chosen.pop(job_id, None)
+        with self._lock:
+            self._ended.add(job_id)
+        self._loop.wake()
 
     def _tick(self) -> float | None:
         with self._lock:
             ended, self._ended = self._ended, set()
             told = set(self._reported)
+        regular = time.monotonic() >= self._due
+        if regular:
+            self._due = time.monotonic() + EVERY_S
         with self._parts.store.read() as reader:
             live = {one.job_id for one in reader.live_attempts(self._parts.node_id)}
-            jobs = reader.jobs_by_id(sorted(live | ended | told))
+            wanted = ended | told | live if regular else ended | told
+            jobs = reader.jobs_by_id(sorted(wanted))
+            known = {job.id for job in jobs if job.id in told or reader.checkpoints(job.id)}
         for job in jobs:
+            if job.id not in known and self._is_empty(job):
+                continue
             try:
                 self.look(job, settle_s=SETTLE_S if job.id in live else 0.0)
             except OSError as error:
                 story.of(job.ref).error("its checkpoints could not be looked at: {}", error)
         time.sleep(0.05)  # ends may come by the thousand
-        return None
+        return max(0.0, self._due - time.monotonic())
+
+    def _is_empty(self, job: Job) -> bool:
+        folder = job_dirs.checkpoint_dir(job, str(self._parts.settings.data_dir))
+        return checkpoint_listing.is_empty(folder)
 
     # one job
 

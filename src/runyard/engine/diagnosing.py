@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -38,11 +38,16 @@ class Diagnoser:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def of_ends(self, ends: Sequence[tuple[str, End]]) -> dict[str, Diagnosis]:
+    def of_ends(
+        self, ends: Sequence[tuple[str, End]], wrote_nothing: Collection[str] = ()
+    ) -> dict[str, Diagnosis]:
         """Of those that failed, or ended well with a loss that is no number. Never raises: an end
         is recorded whatever becomes of this."""
         failed = [
-            (name, end) for name, end in ends if may_have_failed(end) or self._may_diverge(name)
+            (name, end)
+            for name, end in ends
+            if may_have_failed(end)
+            or (name not in wrote_nothing and diverged.may_have(self._parts, name))
         ]
         found: dict[str, Diagnosis] = {}
         for name, end in failed:
@@ -55,10 +60,6 @@ class Diagnoser:
             if known is not None:
                 found[name] = known
         return found
-
-    def _may_diverge(self, name: str) -> bool:
-        paths = (one.log_path(name) for one in self._parts.executors.values())
-        return any(diverged.may_have(self._parts, name, path) for path in paths)
 
     def again(self, job: Job, attempt: Attempt) -> Diagnosis | None:
         """Of an attempt that has ended, by what is still there of it."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 
-from runyard.domain import job_environment, reasons
+from runyard.domain import reasons
 from runyard.domain.failures import diagnosis as diagnoses
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.diagnosis import Diagnosis
@@ -14,7 +14,7 @@ from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.alert import COMPLETED_WITH_NAN, AlertLevel, NewAlert
 from runyard.domain.reasons import Reason
 from runyard.domain.states import AttemptStatus
-from runyard.engine import alerting
+from runyard.engine import alerting, end_files
 from runyard.engine.parts import Parts
 from runyard.stores.base import Transaction
 
@@ -23,10 +23,11 @@ _BAD = re.compile(rb"\b(nan|inf|infinity|not finite|invalid loss)\b", re.IGNOREC
 _ACTOR = "supervisor"
 
 
-def may_have(parts: Parts, attempt_id: str, log_path: str) -> bool:
-    """Whether a closer look is worth it; two small reads, because every good end is asked."""
-    metrics = parts.settings.data_dir / "attempts" / attempt_id / job_environment.METRICS_FILE
-    return any(_BAD.search(_tail(path)) for path in (str(metrics), log_path))
+def may_have(parts: Parts, attempt_id: str) -> bool:
+    """Whether a closer look is worth it; small reads, because every good end is asked."""
+    logs = end_files.log_paths(parts, attempt_id)
+    paths = (end_files.metrics_path(parts, attempt_id), *logs)
+    return any(_BAD.search(_tail(path)) for path in paths)
 
 
 def reason_of(diagnosis: Diagnosis | None) -> Reason | None:

@@ -22,6 +22,7 @@ from runyard.engine import (
     cancel_reasons,
     diagnosing,
     diverged,
+    end_files,
     prefetch_plan,
     read_marks,
     readiness,
@@ -55,6 +56,15 @@ class Recorded:
     verdict: AttemptEnd
     diagnosis: Diagnosis | None = None
     plan: Plan | None = None  # of a failure
+    wrote: bool = True  # False when it surely left nothing to read or to look for
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was worked out of an attempt's files before its end is recorded."""
+
+    diagnosis: Diagnosis | None
+    files_are_empty: bool
 
 
 class Ender:
@@ -68,6 +78,8 @@ class Ender:
         self.before_plan: Callable[[str, Diagnosis], None] = lambda _name, _diagnosis: None
         # Told of a job that waits for room on a disk, by the plan of its failed attempt.
         self.waits_for_space: Callable[[Recorded], None] = lambda _done: None
+        # Told of every attempt that ended, for whoever reads what it left.
+        self.left: Callable[[Recorded], None] = lambda _done: None
         # Told of a job that completed after a plan had changed something.
         self.repaired: Callable[[Transaction, Job], None] = lambda _tx, _job: None
 
@@ -84,7 +96,8 @@ class Ender:
         """Record ends, give back what they held, and place what fits now: one transaction."""
         now = self._parts.clock()
         self._parts.machine.refresh_gpus()
-        known = self._diagnoser.of_ends(ends)
+        empty = {name for name, _ in ends if end_files.are_empty(self._parts, name)}
+        known = self._diagnoser.of_ends(ends, empty)
         failed = {name for name, end in ends if diagnosing.may_have_failed(end)}
         for name in failed & known.keys():
             self.before_plan(name, known[name])
@@ -93,7 +106,7 @@ class Ender:
             recorded = [
                 done
                 for name, end in ends
-                if (done := self._end(tx, name, end, now, known.get(name)))
+                if (done := self._end(tx, name, end, now, _Seen(known.get(name), name in empty)))
             ]
             return self._placer.place(tx, now), recorded
 
@@ -104,6 +117,7 @@ class Ender:
                 cache_clearing.clear(self._parts, done.job, done.plan.clear)
             if done.plan is not None and space_waits.is_wanted(done.plan):
                 self.waits_for_space(done)
+            self.left(done)
             if done.to in states.ENDED:
                 prefetch_plan.drop_links(self._parts.settings, done.job)
         # The scheduling loop must know when a delay is over; other servers what is free.
@@ -118,7 +132,7 @@ class Ender:
         attempt_id: str,
         end: End,
         now: float,
-        diagnosis: Diagnosis | None,
+        seen: _Seen,
     ) -> Recorded | None:
         attempt = tx.attempt(attempt_id)
         if attempt is None or attempt.status is AttemptStatus.ENDED:
@@ -151,7 +165,9 @@ class Ender:
             ended_at=end.ended_at,
             receipt=receipts.of_attempt(attempt, job, end, now),
         )
-        read_marks.note_end(tx, attempt_id)
+        wrote = not (seen.files_are_empty and end_files.tell_all(attempt, job.spec))
+        if wrote:
+            read_marks.note_end(tx, attempt_id)
         tx.release_grants(attempt_id)
         if job.spec.services:
             alerting.close_of_job_in(tx, job.id, (SERVICE_UNHEALTHY,), now, _ACTOR)
@@ -159,13 +175,14 @@ class Ender:
             alerting.close_of_job_in(tx, job.id, OF_AN_END, now, _ACTOR)
         if not current:
             return None
+        diagnosis = seen.diagnosis
         failure = Failure(job, attempt, end, verdict, diagnosis)
         to, plan = self._move(tx, failure, now)
         ended = to in states.ENDED
         cancelled = readiness.after_end(tx, job, now) if ended else []
         if plan is None:
             diagnosis = None
-        return Recorded(job, attempt, to, end, cancelled, verdict.end, diagnosis, plan)
+        return Recorded(job, attempt, to, end, cancelled, verdict.end, diagnosis, plan, wrote)
 
     def _move(
         self, tx: Transaction, failure: Failure, now: float

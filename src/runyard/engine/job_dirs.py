@@ -7,10 +7,15 @@ import os
 from runyard.domain.job import Job
 
 WORKSPACE = "/workspace"  # as containers see the folder of their job
+CHECKPOINTS = "checkpoints"  # in the output of a job that names no other place
 
 
 def own_dir(job: Job, data_dir: str) -> str:
-    return os.path.join(data_dir, "outputs", job.ref)
+    return own_dir_of(job.ref, data_dir)
+
+
+def own_dir_of(job_ref: str, data_dir: str | os.PathLike[str]) -> str:
+    return os.path.join(data_dir, "outputs", job_ref)
 
 
 def output_dir(job: Job, data_dir: str) -> str:
@@ -30,9 +35,9 @@ def checkpoint_dir(job: Job, data_dir: str) -> str:
     output = output_dir(job, data_dir)
     spec = job.spec.checkpoint
     if job.spec.image is not None:
-        return _outside((spec.dir if spec else None) or f"{output}/checkpoints", output)
+        return _outside((spec.dir if spec else None) or f"{output}/{CHECKPOINTS}", output)
     if spec is None or spec.dir is None:
-        return os.path.join(output, "checkpoints")
+        return os.path.join(output, CHECKPOINTS)
     return os.path.normpath(os.path.join(job.spec.working_dir or output, spec.dir))
 
 

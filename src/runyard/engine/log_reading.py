@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic, sleep
 from typing import Any
 
-from runyard.domain import distributed, events, job_environment
-from runyard.domain.events import StoredEvent
+from runyard.domain import distributed, job_environment
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.attempt_account import MOST_RANKS
 from runyard.domain.progress.point import Checkpoint
@@ -27,9 +26,6 @@ _SOONEST_S = 0.1  # ends may come by the thousand
 _TELL_EVERY_S = 1.0
 _LEAST_CHANGE = 0.1  # percent
 _ALMOST = 99.9  # 100 is told by the end
-_ENDS = frozenset(
-    {events.JOB_COMPLETED, events.JOB_FAILED, events.JOB_CANCELLED, events.JOB_RETRYING}
-)
 
 HearCheckpoint = Callable[[int, int, Checkpoint], None]
 
@@ -58,10 +54,10 @@ class LogReading:
         self._done: set[str] = set()  # read whole; the store is being told
         self._hear_checkpoint: list[HearCheckpoint] = []
         self._ticked = 0.0
+        self._looked = float("-inf")  # at what runs
         self._loop = Loop("log reading", self._tick, UNWATCHED_S)
 
     def start(self) -> None:
-        self._parts.store.subscribe(self._heard)
         self._loop.start()
 
     def stop(self) -> None:
@@ -71,14 +67,19 @@ class LogReading:
         """`hear(job_id, attempt, checkpoint)` for each that a training reports."""
         self._hear_checkpoint.append(hear)
 
-    def _heard(self, told: Sequence[StoredEvent]) -> None:
-        if any(one.event.code in _ENDS for one in told):
+    def ended(self, attempt_id: str, *, wrote: bool) -> None:
+        """Its last lines are read soon; there are none if it wrote nothing."""
+        if wrote or attempt_id in self._open:
             self._loop.wake()
 
     def _tick(self) -> float | None:
         sleep(max(0.0, min(_SOONEST_S, self._ticked + _SOONEST_S - monotonic())))
         begun = self._ticked = monotonic()
-        ended = self._look()
+        every = WATCHED_S if self._parts.board.is_watched() else UNWATCHED_S
+        regular = begun >= self._looked + every
+        if regular:
+            self._looked = begun
+        ended = self._look(opening=regular)
         more = False
         for attempt_id, one in list(self._open.items()):
             if not self._history.has_room():
@@ -94,10 +95,11 @@ class LogReading:
         self._tell_progress()
         if more:  # half of the time at most
             return max(_SOONEST_S, monotonic() - begun)
-        return WATCHED_S if self._parts.board.is_watched() else None
+        return max(0.0, self._looked + every - monotonic())
 
-    def _look(self) -> set[str]:
-        """Open what runs and what ended unread; returns those that ended."""
+    def _look(self, *, opening: bool) -> set[str]:
+        """Open what ended unread and, if `opening`, what runs: ends of others are no reason to
+        look at a command that may be over in a moment. Returns those that ended."""
         with self._parts.store.read() as reader:
             live = {one.attempt_id: one for one in reader.live_attempts(self._parts.node_id)}
             marks = read_marks.all_of(reader)
@@ -105,7 +107,8 @@ class LogReading:
             marks = {name: mark for name, mark in marks.items() if name not in self._done}
             unread = [name for name in (*marks, *self._open) if name not in live]
             known = {**reader.attempts_by_id(unread), **live}
-            new = [name for name in {*live, *marks} if name not in self._open and name in known]
+            wanted = {*live, *marks} if opening else marks.keys()
+            new = [name for name in wanted if name not in self._open and name in known]
             ids = [known[name].job_id for name in new]
             jobs = {job.id: job for job in reader.jobs_by_id(ids)}
         for attempt_id in marks.keys() - known.keys():

@@ -7,6 +7,7 @@ read, is written in one transaction: after a restart nothing is missing and noth
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,9 @@ from runyard.engine.parts import Parts
 from runyard.stores.base import Transaction
 from runyard.stores.base_metrics import EVERYTHING, MetricRange, Series
 
-BATCH_S = 0.3
+BATCH_S = 0.3  # from the first sample until it is written with all that came since
+_IDLE_S = 60.0  # only as a safety net: whoever puts something wakes the loop
+_AGAIN_S = 2.0  # while the store cannot be written
 _PER_TRANSACTION = 1000  # samples; more would keep other writers waiting
 _MOST_WAITING = 200_000  # samples in memory while the store cannot be written
 _FLUSH_PATIENCE_S = 2.0
@@ -34,6 +37,9 @@ class _Group:
     nodes: dict[str, list[Sample]] = field(default_factory=dict)
     marks: dict[str, str | None] = field(default_factory=dict)
     size: int = 0
+
+    def is_empty(self) -> bool:
+        return not (self.jobs or self.nodes or self.marks)
 
     def write(self, tx: Transaction) -> None:
         for (job_id, attempt), samples in self.jobs.items():
@@ -52,9 +58,10 @@ class MetricHistory:
         self._waiting: list[_Group] = []
         self._open: _Group | None = None
         self._size = 0
+        self._due = 0.0  # when the first of what waits is written
         self._failing = False
         self.dropped = 0  # samples for which there was no room
-        self._loop = Loop("metric history", self._tick, BATCH_S)
+        self._loop = Loop("metric history", self._tick, _IDLE_S)
         parts.board.on_samples(self.put)
         parts.board.on_node_samples(self.put_node)
 
@@ -93,8 +100,8 @@ class MetricHistory:
                 yield
             finally:
                 group, self._open = self._open, None
-                if group is not None:
-                    self._waiting.append(group)
+                if group is not None and not group.is_empty():
+                    self._append(group)
 
     def has_room(self) -> bool:
         """Whoever can wait with reading more should, while this is False."""
@@ -102,6 +109,12 @@ class MetricHistory:
 
     def flush(self) -> bool:
         """Write all that waits; False if the store cannot be written now."""
+        done = self._flush()
+        if not done:
+            self._loop.wake()  # it goes on trying
+        return done
+
+    def _flush(self) -> bool:
         if not self._turn.acquire(timeout=_FLUSH_PATIENCE_S):
             return False
         try:
@@ -120,19 +133,30 @@ class MetricHistory:
             group = self._open
             if group is None:
                 group = _Group()
-                self._waiting.append(group)
+                self._append(group)
             group.size += size
             yield group
 
+    def _append(self, group: _Group) -> None:
+        self._waiting.append(group)
+        if len(self._waiting) == 1:
+            self._due = time.monotonic() + BATCH_S
+            self._loop.wake()
+
     def _tick(self) -> float | None:
-        done = self.flush()
+        if not self._waiting:
+            return None
+        early = self._due - time.monotonic()
+        if early > 0:
+            return early
+        done = self._flush()
         if done == self._failing:
             self._failing = not done
             if done:
                 story.of().info("metrics are written again; {} were dropped", self.dropped)
             else:
                 story.of().error("metrics cannot be written now; they wait in memory")
-        return BATCH_S if done else 2.0
+        return None if done else _AGAIN_S
 
     def _write_waiting(self) -> bool:
         with self._lock:

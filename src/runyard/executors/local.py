@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import pwd
-import select
 import shutil
 import socket
 import threading
@@ -47,6 +46,7 @@ from runyard.supervisor.keeper_client import KeeperClient, KeeperUnavailable
 _NEWS_SOCKET = "news.sock"
 _DATAGRAM = 256 * 1024
 _HUNG_S = 60.0
+_LISTEN_AGAIN_S = 0.05
 
 
 class Guest(Protocol):
@@ -92,6 +92,8 @@ class LocalExecutor:
         if not keep:
             self._keeper.leave()
         self._keeper.close()
+        if self._socket:
+            self._socket.shutdown(socket.SHUT_RDWR)  # which ends the listener's waiting
         if self._listener:
             self._listener.join(2)
         if self._socket:
@@ -232,16 +234,18 @@ class LocalExecutor:
 
     def _listen(self) -> None:
         assert self._socket is not None
+        buffer = bytearray(_DATAGRAM)
         while not self._closing.is_set():
-            readable, _, _ = select.select([self._socket], [], [], 0.5)
-            if readable:
-                self._take()
+            try:
+                size = self._socket.recv_into(buffer)
+            except OSError:
+                self._closing.wait(_LISTEN_AGAIN_S)
+                continue
+            self._take(buffer[:size])
 
-    def _take(self) -> None:
-        assert self._socket is not None
+    def _take(self, data: bytearray) -> None:
         assert self._hear is not None
         try:
-            data = self._socket.recv(_DATAGRAM)
             told = json.loads(data)
             for guest in self.guests:
                 if guest.owns(str(told["attempt_id"])):
