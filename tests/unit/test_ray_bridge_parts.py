@@ -149,6 +149,18 @@ def test_a_slice_that_lost_its_actor_decides():
     assert gang_end.merged(slices, "rank_failed")["cause"] == "supervisor_lost"
 
 
+def test_a_peer_that_failed_before_the_loss_of_a_node_was_known_does_not_decide():
+    """R50: it only lost its peer. A slice whose program had failed is not excused by its node."""
+    lost = {**_exit(None), "cause": "supervisor_lost"}
+    slices = [
+        _Slice(0, _exit(1), [RankEnd(0, 1, None, 10.0)]),
+        _Slice(1, lost, [RankEnd(-1, None, None, 14.0)]),
+    ]
+    assert gang_end.merged(slices, "rank_failed")["cause"] == "supervisor_lost"
+    slices[1].exit = {**lost, "code": 3}
+    assert gang_end.merged(slices, "rank_failed")["code"] == 1
+
+
 def test_what_lags_behind_is_named():
     slices = [
         _Slice(0, _exit(0), [RankEnd(0, 0, None, 1.0)]),

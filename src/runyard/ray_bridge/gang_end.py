@@ -10,6 +10,7 @@ from runyard.supervisor import gang_rule, slice_keeper
 from runyard.supervisor.journal import Record
 
 _NOT_OF_THE_END = ("v", "kind", "time")
+_LOST = "supervisor_lost"
 _TOGETHER_S = 1.0  # what is read so soon after each other may have happened in another order
 _SUMMED = ("processes_ended", "shm_bytes", "log_bytes")
 
@@ -38,7 +39,11 @@ def merged(slices: Sequence[Slice], stopped: str) -> Record:
 
 
 def _deciding(slices: Sequence[Slice], records: dict[int, Record]) -> int:
-    """The slice that failed first; one that was told to end did not fail by itself."""
+    """The slice that failed first; one that was told to end did not fail by itself. Where a slice
+    was cut off, others that failed have lost a peer, and may well have been seen before it."""
+    for index, record in records.items():
+        if _cut_off(record):
+            return index
     failed = sorted(
         (
             (end, one.index)
@@ -55,6 +60,11 @@ def _deciding(slices: Sequence[Slice], records: dict[int, Record]) -> int:
         return next(index for end, index in failed if end is first)
     unwell = [one.index for one in slices if records[one.index].get("code") != 0]
     return unwell[0] if unwell else slices[0].index
+
+
+def _cut_off(record: Record) -> bool:
+    """Lost with its node or its actor while its ranks were well."""
+    return record.get("cause") == _LOST and record.get("code") is None and not _told_to_end(record)
 
 
 def _told_to_end(record: Record) -> bool:
