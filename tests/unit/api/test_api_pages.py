@@ -353,6 +353,12 @@ def test_the_series_of_an_alert(make_served):
     assert len(found["loss"]["values"]) >= 10
     assert set(found) == set(alerts[0]["evidence"]["series"])
     assert served.api("GET", "/alerts/99999/series").status == 404
+    [told] = [
+        one
+        for one in served.api("GET", f"/jobs/{job}/story").body
+        if one["code"] == "alert_opened" and one["params"]["alert"] == alerts[0]["id"]
+    ]
+    assert told["params"]["found"] == alerts[0]["params"]
 
 
 def test_sessions_are_as_described(served):
