@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 GPUS = 4
 CPUS = 8
 _START_S = 90
-_OPTIONS = ("--block", "--disable-usage-stats", "--include-log-monitor=false")
+_OPTIONS = ("--disable-usage-stats", "--include-log-monitor=false")
 
 
 def has_ray() -> bool:
@@ -71,7 +71,7 @@ class RayNode:
         return pid
 
     def started(self) -> bool:
-        assert self.process.poll() is None, self.log.read_text()[-2000:]
+        assert not self.process.poll(), self.log.read_text()[-2000:]
         return b"Ray runtime started" in self.log.read_bytes()
 
     def end(self) -> None:

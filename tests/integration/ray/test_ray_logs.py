@@ -73,7 +73,7 @@ def test_a_log_past_its_cap_keeps_both_ends(make_ray_yard, tmp_path):
     """The middle of a log that is too long is given back on the node, and in the copy."""
     yard = make_ray_yard(env={"RUNYARD_LOG_CAP_MB": "8"}).start()
     told = tmp_path / "checksum"
-    command = [sys.executable, "-c", WRITER, str(40_000_000), "0.05", str(told)]
+    command = [sys.executable, "-c", WRITER, str(40_000_000), "0.015", str(told)]
     ref = yard.submit(command)
     yard.wait(ref, "completed", seconds=150)
     path = copy_of(yard, ref)
