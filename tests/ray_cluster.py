@@ -81,7 +81,8 @@ class RayNode:
 
 class RayCluster:
     """`first` is the last number of the head's address, so that clusters do not meet; `python`
-    has the Ray of its nodes; with `dashboard_port` the head takes jobs of Ray's own."""
+    has the Ray of its nodes; with `dashboard_port` the head takes jobs of Ray's own; unless
+    `watched`, nobody ends a node because one of its processes died."""
 
     def __init__(
         self,
@@ -91,7 +92,9 @@ class RayCluster:
         head_env: Any = (),
         python: str = sys.executable,
         dashboard_port: int = 0,
+        watched: bool = True,
     ) -> None:
+        self._watched = ("--block",) if watched else ()
         self.python = python
         self.dashboard_port = dashboard_port
         self.folder = Path(tempfile.mkdtemp(prefix="rytest-", dir="/tmp"))
@@ -146,7 +149,8 @@ class RayCluster:
         with open(log, "wb") as out:
             process = subprocess.Popen(
                 [
-                    *(self.python, "-m", "ray.scripts.scripts", "start", *_OPTIONS, *options),
+                    *(self.python, "-m", "ray.scripts.scripts", "start", *_OPTIONS),
+                    *(*self._watched, *options),
                     *(f"--node-ip-address={address}", f"--num-cpus={CPUS}"),
                     *(f"--num-gpus={gpus}", "--object-store-memory=100000000"),
                 ],

@@ -22,8 +22,8 @@ def own_cluster(tmp_path):
         pytest.skip("Ray is not installed")
     made, yards = [], []
 
-    def make(nodes=1, *, first=51, **head_env):
-        cluster = RayCluster(first=first, head_env=head_env)
+    def make(nodes=1, *, first=51, watched=True, **head_env):
+        cluster = RayCluster(first=first, watched=watched, head_env=head_env)
         made.append(cluster)
         cluster.start(nodes)
         yard = RayYard(tmp_path / "yard", cluster, env={"RUNYARD_RECONCILE_INTERVAL": "5"})
@@ -62,6 +62,7 @@ def test_head_crash_no_storage(own_cluster, tmp_path):
 def test_head_crash_rocksdb(own_cluster, tmp_path):
     """With storage it is a pause: nothing dies, and the end of the job is known."""
     cluster, yard = own_cluster(
+        watched=False,
         RAY_gcs_storage="rocksdb",
         RAY_gcs_storage_path=str(tmp_path / "gcs"),
         RAY_gcs_rpc_server_reconnect_timeout_s="600",
