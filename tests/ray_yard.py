@@ -64,6 +64,15 @@ def holding(truth: Truth) -> str:
     )
 
 
+def kill_a_node_of(yard: RayYard, ref: str) -> str:
+    """kill -9 of Ray on one of the nodes that the first attempt runs on, never the head; its
+    address."""
+    addresses = {part["address"] for part in yard.attempts(ref)[0]["slices"]}
+    victim = max(addresses - {yard.cluster.head_address})
+    os.kill(yard.cluster.nodes[victim].raylet, signal.SIGKILL)
+    return str(victim)
+
+
 class RayPlace(ExecutorPlace):
     """An owner of its own, so that attempts of the same name in other tests are others'."""
 
