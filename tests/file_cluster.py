@@ -136,6 +136,9 @@ class FileCluster:
     def ranks(self, attempt_id: str) -> list[dict[str, Any]]:  # noqa: ARG002
         return []
 
+    def stacks(self, attempt_id: str, seconds: float) -> list[Any]:  # noqa: ARG002
+        return []
+
     def remove(self, attempt_id: str) -> None:
         pass
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from runyard.executors.base import End, Launch, News, NewsKind, Sight, Sighting, Stop, Swept, Usage
+from runyard.supervisor import stack_dump
+from runyard.supervisor.stack_dump import Dump
 
 
 class ScriptedExecutor:
@@ -116,6 +118,9 @@ class ScriptedExecutor:
 
     def ranks(self, attempt_id: str) -> list[dict[str, Any]]:
         return self.rank_states.get(attempt_id, [])
+
+    def stacks(self, attempt_id: str, seconds: float) -> list[Dump]:
+        return stack_dump.of_attempt(str(self.folder / attempt_id), attempt_id, seconds)
 
     def remove(self, attempt_id: str) -> None:
         Path(self.log_path(attempt_id)).unlink(missing_ok=True)

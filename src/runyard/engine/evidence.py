@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from runyard.domain.job import Attempt
-from runyard.engine import stack_dump, story
+from runyard.engine import story
 from runyard.engine.parts import Parts
-from runyard.engine.stack_dump import Dump
-from runyard.supervisor import belonging, journal
+from runyard.supervisor.stack_dump import Dump
 
 FOLDER = "evidence"
 MOST_SETS = 5  # of one attempt: a stall may come and go
@@ -70,7 +69,8 @@ class EvidenceTaker:
             return {"evidence": None}
         folder = above / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{why}"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        dumps = _stacks(attempt.attempt_id, run_dir)
+        executor = self._parts.executors[attempt.executor]
+        dumps = executor.stacks(attempt.attempt_id, TIME_S)
         for dump in dumps:
             (folder / _file_name(dump)).write_text(dump.text, encoding="utf-8")
         (folder / "gpus.json").write_text(json.dumps(self._gpus(attempt), indent=1))
@@ -164,22 +164,6 @@ def _entries(folder: Path, kind: Callable[[int], bool]) -> list[EvidenceFile]:
 # taking it
 
 
-def _stacks(attempt_id: str, run_dir: Path) -> list[Dump]:
-    """Of every process that is proven to be the attempt's."""
-    try:
-        record = journal.read(str(run_dir))
-    except OSError:
-        return []
-    if record.spec is None or record.first_process is None:
-        return []
-    claims = belonging.Claims({attempt_id: belonging.recorded(attempt_id, record)})
-    living = sorted(claims.living())
-    deadline = time.monotonic() + TIME_S
-    return stack_dump.dump_all(
-        living, lambda pid: claims.owner(pid) == attempt_id, run_dir, deadline
-    )
-
-
 def _copy_traces(run_dir: Path, folder: Path) -> int:
     copied = 0
     for path in sorted(run_dir.glob(f"{_NCCL_TRACE}*"))[:MOST_TRACES]:
@@ -191,7 +175,9 @@ def _copy_traces(run_dir: Path, folder: Path) -> int:
 
 
 def _file_name(dump: Dump) -> str:
-    rank = "" if dump.rank is None else f"rank-{dump.rank}-"
+    """Pids of different nodes may be the same."""
+    where = "" if dump.slice_index is None else f"slice-{dump.slice_index}-"
+    rank = where if dump.rank is None else f"rank-{dump.rank}-"
     return f"{rank}pid-{dump.pid}.txt"
 
 

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from runyard.supervisor.stack_dump import Dump
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceLaunch:
@@ -291,6 +293,11 @@ class Executor(Protocol):
     def ranks(self, attempt_id: str) -> list[dict[str, Any]]:
         """What became of its ranks so far: rank, state (starting, running, ended), pid, exit_code,
         signal, ended_at. None of an attempt of one process on each node."""
+        ...
+
+    def stacks(self, attempt_id: str, seconds: float) -> list[Dump]:
+        """Where each process that is proven the attempt's is now, ranks first, looked at on the
+        machine it runs on for about `seconds` at most. Those that cannot be asked are left out."""
         ...
 
     def remove(self, attempt_id: str) -> None:

@@ -36,6 +36,7 @@ from runyard.executors.docker_plan import DockerOptions, Owner, PlanRefused
 from runyard.executors.docker_usage import ContainerUsage
 from runyard.executors.local import LocalExecutor, news_of
 from runyard.supervisor import protocol, stop_request
+from runyard.supervisor.stack_dump import Dump
 
 _RUNNER = str(Path(__file__).resolve().with_name("docker_runner.py"))
 # How long after the grace the runner may still be at work before the supervisor kills it.
@@ -134,6 +135,9 @@ class DockerExecutor:
 
     def ranks(self, attempt_id: str) -> list[dict[str, Any]]:
         return self._local.ranks(attempt_id)
+
+    def stacks(self, attempt_id: str, seconds: float) -> list[Dump]:
+        return self._local.stacks(attempt_id, seconds)
 
     def remove(self, attempt_id: str) -> None:
         if not docker_settling.gone(self._folder(attempt_id)):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pwd
 import shutil
 import socket
 import threading
@@ -20,7 +19,6 @@ from typing import Any, Protocol
 
 from runyard.executors import supervisor_spec
 from runyard.executors.base import (
-    End,
     ExecutorUnavailable,
     Launch,
     News,
@@ -31,6 +29,7 @@ from runyard.executors.base import (
     Swept,
     Usage,
 )
+from runyard.executors.end_records import end_of, process_words
 from runyard.executors.late_sweeps import LateSweeps
 from runyard.executors.process_usage import ProcessUsage
 from runyard.supervisor import (
@@ -39,9 +38,11 @@ from runyard.supervisor import (
     rank_records,
     reconcile,
     service_records,
+    stack_dump,
     stop_request,
 )
 from runyard.supervisor.keeper_client import KeeperClient, KeeperUnavailable
+from runyard.supervisor.stack_dump import Dump
 
 _NEWS_SOCKET = "news.sock"
 _DATAGRAM = 256 * 1024
@@ -159,13 +160,13 @@ class LocalExecutor:
     def sweep(self, attempt_ids: Sequence[str]) -> dict[str, Swept]:
         folders = {self._folder(attempt_id): attempt_id for attempt_id in attempt_ids}
         return {
-            folders[folder]: Swept(killed, tuple(_process(found) for found in living))
+            folders[folder]: Swept(killed, tuple(process_words(found) for found in living))
             for folder, (killed, living) in reconcile.sweep_asked(folders).items()
         }
 
     def sweep_traceless(self, attempts: Mapping[str, tuple[int, float]]) -> dict[str, Swept]:
         return {
-            attempt_id: Swept(killed, tuple(_process(found) for found in living))
+            attempt_id: Swept(killed, tuple(process_words(found) for found in living))
             for attempt_id, (killed, living) in reconcile.sweep_traceless(attempts).items()
         }
 
@@ -187,6 +188,9 @@ class LocalExecutor:
             return rank_records.states(journal.read(self._folder(attempt_id)))
         except FileNotFoundError:
             return []
+
+    def stacks(self, attempt_id: str, seconds: float) -> list[Dump]:
+        return stack_dump.of_attempt(self._folder(attempt_id), attempt_id, seconds)
 
     def remove(self, attempt_id: str) -> None:
         shutil.rmtree(self._folder(attempt_id), ignore_errors=True)
@@ -273,7 +277,7 @@ def _sighting(folder: str, seen: reconcile.Sight) -> Sighting:
     asked = stop_request.read(folder)
     seq = int(asked["seq"]) if asked else 0
     hung = _silent_since(folder)
-    stuck = tuple(map(_process, written.stuck["processes"])) if written.stuck else ()
+    stuck = tuple(map(process_words, written.stuck["processes"])) if written.stuck else ()
     if written.job is None:
         return Sighting(Sight.STARTING, stop_seq=seq, hung_since=hung, stuck=stuck)
     stopping = asked is not None or written.main_exit is not None
@@ -323,7 +327,7 @@ def news_of(told: dict[str, Any]) -> News | None:
         case "ended" if isinstance(told.get("exit"), dict):
             return News(attempt_id, NewsKind.ENDED, at, end_of(told["exit"]))
         case "stuck":
-            stuck = tuple(_process(found) for found in told.get("processes", ()))
+            stuck = tuple(process_words(found) for found in told.get("processes", ()))
             return News(attempt_id, NewsKind.STUCK, at, stuck=stuck)
         case str(kind) if kind.startswith("service_"):
             return News(attempt_id, NewsKind.SERVICE, at, service=told)
@@ -335,63 +339,3 @@ def news_of(told: dict[str, Any]) -> News | None:
         case "ended" | "lost":
             return News(attempt_id, NewsKind.LOST_SIGHT, at)
     return None
-
-
-def _process(found: dict[str, Any]) -> dict[str, Any]:
-    """A process that does not die, in words for people."""
-    uid = found.get("uid", -1)
-    try:
-        user = pwd.getpwuid(uid).pw_name
-    except (KeyError, OverflowError):
-        user = str(uid)
-    return {
-        "pid": found.get("pid"),
-        "name": found.get("comm"),
-        "state": found.get("state"),
-        "where": found.get("wchan"),
-        "user": user,
-    }
-
-
-_DETAILS = (
-    "errno",
-    "path",
-    "message",
-    "limit_s",
-    "owner",
-    "limit_mb",
-    "used_mb",
-    "memory_peak_mb",
-    "oom_kills",
-    "forks_refused",
-    "rank",
-    "ranks",
-)
-_END_FIELDS = ("code", "signal", "cause", "by", "ended_at", "started_at")
-
-
-def end_of(record: dict[str, Any]) -> End:
-    return End(
-        code=record.get("code"),
-        signal=record.get("signal"),
-        cause=str(record.get("cause", "unknown")),
-        by=str(record.get("by", "unknown")),
-        ended_at=float(record["ended_at"]),
-        started_at=record.get("started_at"),
-        detail=_detail(record),
-        receipt=_receipt(record),
-    )
-
-
-def _detail(record: dict[str, Any]) -> dict[str, Any]:
-    found = {name: value for name, value in record.items() if name in _DETAILS}
-    if record.get("cause") == "service_failed":
-        found |= record.get("service_failure") or {}
-    return found
-
-
-def _receipt(record: dict[str, Any]) -> dict[str, Any]:
-    found = {name: value for name, value in record.items() if name not in _END_FIELDS}
-    if found.get("was_stuck"):
-        found["was_stuck"] = [_process(process) for process in found["was_stuck"]]
-    return found

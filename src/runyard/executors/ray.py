@@ -30,7 +30,8 @@ from runyard.executors.base import (
     Swept,
     Usage,
 )
-from runyard.executors.local import end_of, news_of
+from runyard.executors.end_records import end_of
+from runyard.executors.local import news_of
 from runyard.executors.own_ray import OwnRay
 from runyard.executors.ray_link import Begin, BridgeAway, Line, RayLink
 from runyard.supervisor import (
@@ -40,10 +41,13 @@ from runyard.supervisor import (
     service_records,
     stop_request,
 )
+from runyard.supervisor.stack_dump import Dump
 
 _ASK_S = 12.0
 _UNTOLD_S = 30.0  # a bridge that says nothing for so long is of no use
 _TELL_SILENCE_S = 60.0
+_STACKS_MARGIN_S = 15.0
+_AGAIN_S = 1.0
 STARTING = "ray_starting"
 UNREACHABLE = "ray_unreachable"
 
@@ -195,6 +199,19 @@ class RayExecutor:
                 written = journal.read(f"{self._folder(attempt_id)}/{ray_spec.SLICES}/{index}")
                 found += rank_records.states(written)
         return sorted(found, key=lambda rank: int(rank["rank"]))
+
+    def stacks(self, attempt_id: str, seconds: float) -> list[Dump]:
+        """A bridge that was just lost may be back soon: it is worth a little patience."""
+        deadline = time.monotonic() + _ASK_S
+        asked = {"do": "stacks", "attempt_id": attempt_id, "seconds": seconds}
+        while True:
+            try:
+                told = self._link.ask(asked, seconds + _STACKS_MARGIN_S)["stacks"]
+                return ray_spec.ranks_first([Dump(**one) for one in told])
+            except BridgeAway:
+                if self._link.closing or time.monotonic() >= deadline:
+                    return []
+                time.sleep(_AGAIN_S)
 
     def remove(self, attempt_id: str) -> None:
         shutil.rmtree(self._folder(attempt_id), ignore_errors=True)

@@ -75,6 +75,10 @@ class RayLink:
         if self._thread.is_alive():
             self._thread.join(_LEAVE_S)
 
+    @property
+    def closing(self) -> bool:
+        return self._closing.is_set()
+
     def tell(self, line: Line) -> None:
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         with self._lock:

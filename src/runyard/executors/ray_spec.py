@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runyard.executors import supervisor_spec
 from runyard.executors.base import Launch, Sight, Sighting
 from runyard.supervisor import journal
+from runyard.supervisor.stack_dump import Dump
 
 SLICES = "slices"  # the folder of what belongs to single slices
 
@@ -59,6 +60,11 @@ def sighting(first_slice: str, asked: Mapping[str, Any] | None, away: float | No
         stop_seq=seq,
         hung_since=away,
     )
+
+
+def ranks_first(dumps: Sequence[Dump]) -> list[Dump]:
+    """Over all nodes, as on one machine."""
+    return sorted(dumps, key=lambda one: (one.rank is None, one.rank or 0, one.slice_index or 0))
 
 
 def why(code: str, params: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from runyard.ray_bridge import gang_end, releasing, starting
+from runyard.ray_bridge import gang_end, releasing, slice_stacks, starting
 from runyard.ray_bridge.cluster import BEGUN, REFUSED, Cluster
 from runyard.ray_bridge.deadlines import Late
 from runyard.ray_bridge.slices import Slice
@@ -81,6 +81,10 @@ class AttemptWatch:
 
     def usage(self) -> list[dict[str, Any]]:
         return [one.usage for one in self._slices if one.usage is not None and not one.over]
+
+    def stacks(self, seconds: float) -> list[dict[str, Any]]:
+        """Where the processes of every slice are now; of one that does not answer nothing."""
+        return slice_stacks.gather(self._cluster, self._reachable(), seconds)
 
     # the start
 
@@ -215,9 +219,16 @@ class AttemptWatch:
             )
 
     def _stop(self, request: stop_request.Request) -> None:
-        for one in self._slices:
-            if not one.over and not one.collecting and one.actor is not None:
-                self._passing.append((one.actor.stop.remote(request), one, request))
+        for one in self._reachable():
+            self._passing.append((one.actor.stop.remote(request), one, request))
+
+    def _reachable(self) -> list[Slice]:
+        """Those whose first actor may still answer."""
+        return [
+            one
+            for one in self._slices
+            if not one.over and not one.collecting and one.actor is not None
+        ]
 
     def _see_stops_arrive(self) -> None:
         """One that was lost on its way is sent again."""

@@ -49,6 +49,8 @@ class Bridge:
                 threading.Thread(target=self._refuse, args=(line,), daemon=True).start()
             case "sweep":
                 threading.Thread(target=self._sweep_strays, args=(line,), daemon=True).start()
+            case "stacks":
+                threading.Thread(target=self._stacks, args=(line,), daemon=True).start()
             case unknown:
                 raise ValueError(f"unknown request {unknown!r}")
 
@@ -123,6 +125,17 @@ class Bridge:
             ended = strays.end(self._cluster, set(line["attempt_ids"]) - watched)
             self._talk.answer(line, ended=sorted(ended))
         except Late as error:
+            self._talk.answer(line, error=str(error))
+
+    def _stacks(self, line: Line) -> None:
+        with self._lock:
+            watch = self._watches.get(str(line["attempt_id"]))
+        if watch is None or not watch.launched:
+            self._talk.answer(line, error="it is not watched now")
+            return
+        try:
+            self._talk.answer(line, stacks=watch.stacks(float(line["seconds"])))
+        except Exception as error:
             self._talk.answer(line, error=str(error))
 
     # what it looks at by itself

@@ -31,6 +31,7 @@ RECOVER_S = 20.0
 _RECOVER_PAUSE_S = 0.1
 _LOOK_S = 0.02
 _SETTLE_S = 60.0
+_STACKS_MARGIN_S = 5.0
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -146,6 +147,20 @@ class SliceActor:
                 }
             self._hear_news(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
 
+    def stacks(self, code: str, archive: bytes, seconds: float) -> list[dict[str, Any]]:
+        """Where each process of the slice is now; looked at by the supervisor's own means."""
+        program = self._unpack(code, archive)
+        arguments = [program, self._slice, "--stacks", self._attempt_id, str(seconds)]
+        helper = self._spawn(arguments, subprocess.DEVNULL, subprocess.PIPE)
+        try:
+            told, _ = helper.communicate(timeout=seconds + _STACKS_MARGIN_S)
+        except subprocess.TimeoutExpired:
+            helper.kill()
+            helper.communicate()
+            raise
+        found: list[dict[str, Any]] = json.loads(told)
+        return [{**one, "slice_index": self._index} for one in found]
+
     def clear(self) -> bool:
         """Everything of it was read: remove its folder."""
         shutil.rmtree(self._slice, ignore_errors=True)
@@ -181,12 +196,14 @@ class SliceActor:
                 shutil.rmtree(draft, ignore_errors=True)  # another one was quicker
         return f"{place}/runyard/supervisor/slice_main.py"
 
-    def _spawn(self, arguments: list[str], stdin: int) -> subprocess.Popen[bytes]:
+    def _spawn(
+        self, arguments: list[str], stdin: int, stdout: int | None = None
+    ) -> subprocess.Popen[bytes]:
         with open(f"{self._slice}/keeper.out", "ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-I", "-S", "-X", "utf8", *arguments],
                 stdin=stdin,
-                stdout=log,
+                stdout=log if stdout is None else stdout,
                 stderr=log,
                 env={k: v for k, v in os.environ.items() if k in _KEPT_ENVIRONMENT},
                 cwd="/",

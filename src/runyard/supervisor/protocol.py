@@ -28,6 +28,10 @@ OOM_SCORE_ADJ = 500
 
 MARKER = "RUNYARD_ATTEMPT_ID"
 STOP_FILE = "RUNYARD_STOP_FILE"
+RUN_DIR = "RUNYARD_RUN_DIR"
+
+# At it a process that offered to writes where its threads are; as report/stack_offer.py says
+STACKS_SIGNAL = 43
 
 
 def service_log(name: str) -> str:
@@ -38,6 +42,11 @@ def service_log(name: str) -> str:
 def rank_log(rank: int) -> str:
     """The file in the attempt folder that a rank writes to; the first has the attempt's own."""
     return f"rank-{rank}.log" if rank else LOG
+
+
+def stacks_file(pid: int) -> str:
+    """The file in the attempt folder with which a process says that it may be sent the signal."""
+    return f"stacks-{pid}.txt"
 
 
 def attempt_folder(data_dir: str, attempt_id: str) -> str:

@@ -6,6 +6,9 @@ direct child at any moment, so the keeper is one step further down, in its own s
 
 `python -I -S slice_main.py FOLDER --settle ATTEMPT_ID` ends what a killed keeper left and writes
 the exit record, if there is none; exit status 0 once it is there.
+
+`python -I -S slice_main.py FOLDER --stacks ATTEMPT_ID SECONDS` prints where each process of the
+slice is now, as a list of JSON objects.
 """
 
 import os
@@ -34,6 +37,7 @@ from runyard.supervisor import (
 
 LINE_LIMIT = 16 << 20
 NUDGED_S = 0.2
+STACK_LENGTH = 64 * 1024  # of each process: they travel
 
 
 def main(arguments: list[str]) -> int:
@@ -41,6 +45,8 @@ def main(arguments: list[str]) -> int:
     os.chdir(folder)
     if rest[:1] == ["--settle"]:
         return settle(rest[1])
+    if rest[:1] == ["--stacks"]:
+        return tell_stacks(rest[1], float(rest[2]))
     return run()
 
 
@@ -94,6 +100,16 @@ def settle(attempt_id: str) -> int:
         stop_request.nudge(folder)
         time.sleep(NUDGED_S)
     return 0 if reconcile.settle(folder) is not None else 1
+
+
+def tell_stacks(attempt_id: str, seconds: float) -> int:
+    from runyard.supervisor import stack_dump  # no start of a slice waits for it
+
+    folder = protocol.attempt_folder(".", attempt_id)
+    found = stack_dump.of_attempt(folder, attempt_id, seconds, neighbours=True)
+    told = [one._replace(text=one.text[:STACK_LENGTH])._asdict() for one in found]
+    print(json.dumps(told))
+    return 0
 
 
 if __name__ == "__main__":

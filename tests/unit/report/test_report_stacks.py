@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from runyard.report import stack_offer
+from runyard.supervisor import protocol
 from yards import until
 
 HEAD = "import os, sys, time, signal\nfrom runyard import report\n"
@@ -114,3 +115,10 @@ time.sleep(600)
 def test_without_a_folder_nothing_happens(start, folder):
     program = "report(step=1)\nprint('ready', flush=True)\n"
     assert start(program, RUNYARD_RUN_DIR=folder).stdout.readline() == b"ready\n"
+
+
+def test_what_is_offered_is_what_is_asked_for():
+    """The two sides import nothing of each other."""
+    assert stack_offer.SIGNAL == protocol.STACKS_SIGNAL
+    assert stack_offer.file_name(7) == protocol.stacks_file(7)
+    assert stack_offer.FOLDER_VARIABLE == protocol.RUN_DIR

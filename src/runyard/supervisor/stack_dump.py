@@ -1,5 +1,5 @@
-"""Where every process of an attempt is right now, written to files: by py-spy if it is installed,
-by the program itself if it imported runyard.report, and by what the kernel tells in any case."""
+"""Where every process of an attempt is right now: by py-spy if it is installed, by the program
+itself if it imported runyard.report, and by what the kernel tells in any case."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from runyard.report import stack_offer
-from runyard.supervisor import process_table
+from runyard.supervisor import belonging, journal, process_table, protocol
 
 MOST_PROCESSES = 64
 MOST_THREADS = 64
@@ -24,8 +23,7 @@ ANSWER_S = 3.0
 MOST_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
+class Dump(NamedTuple):
     """One process: which rank it is (None where it does not say), how it was read."""
 
     pid: int
@@ -33,6 +31,26 @@ class Dump:
     name: str
     by: str  # py-spy, faulthandler, proc
     text: str
+    slice_index: int | None = None  # of an attempt on nodes
+
+
+def of_attempt(
+    run_dir: str, attempt_id: str, seconds: float, *, neighbours: bool = False
+) -> list[Dump]:
+    """Of every process that is proven to be the attempt's. With `neighbours` other slices of it
+    may be on this machine, each with a folder of its own: theirs are left to them."""
+    try:
+        record = journal.read(run_dir)
+    except OSError:
+        return []
+    if record.spec is None or record.first_process is None:
+        return []
+    claims = belonging.Claims({attempt_id: belonging.recorded(attempt_id, record)})
+    living = sorted(claims.living())
+    if neighbours:
+        living = [pid for pid in living if _folder(pid) in (None, os.path.realpath(run_dir))]
+    deadline = time.monotonic() + seconds
+    return dump_all(living, lambda pid: claims.owner(pid) == attempt_id, Path(run_dir), deadline)
 
 
 def dump_all(
@@ -84,16 +102,16 @@ def _spied(spy: str, pid: int, timeout_s: float) -> str:
 
 def _asked(pid: int, belongs: Callable[[int], bool], run_dir: Path, timeout_s: float) -> str:
     """Only a process that offered it, has a handler for it now, and is proven the attempt's."""
-    path = run_dir / stack_offer.file_name(_inner_pid(pid))
+    path = run_dir / protocol.stacks_file(_inner_pid(pid))
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
         return ""
     try:
         before = path.stat().st_size
-        if not _catches(pid, stack_offer.SIGNAL) or not belongs(pid):
+        if not _catches(pid, protocol.STACKS_SIGNAL) or not belongs(pid):
             return ""
-        signal.pidfd_send_signal(pidfd, stack_offer.SIGNAL)
+        signal.pidfd_send_signal(pidfd, protocol.STACKS_SIGNAL)
         return _grown(path, before, timeout_s)
     except OSError:
         return ""
@@ -174,11 +192,20 @@ def _is_python(pid: int) -> bool:
 
 
 def _rank(pid: int) -> int | None:
+    told = _variable(pid, "RANK")
+    return int(told) if told.isdigit() else None
+
+
+def _folder(pid: int) -> str | None:
+    told = _variable(pid, protocol.RUN_DIR)
+    return os.path.realpath(told) if told else None
+
+
+def _variable(pid: int, name: str) -> str:
     environment = process_table.read(f"/proc/{pid}/environ") or b""
-    for line in environment.split(b"\0"):
-        if line.startswith(b"RANK=") and line[5:].isdigit():
-            return int(line[5:])
-    return None
+    begin = f"{name}=".encode()
+    found = (line for line in environment.split(b"\0") if line.startswith(begin))
+    return os.fsdecode(next(found, begin)[len(begin) :])
 
 
 def _comm(pid: int) -> str:

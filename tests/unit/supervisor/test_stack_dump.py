@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from runyard.engine import stack_dump
+from runyard.supervisor import stack_dump
 
 REPORTS = """
 import os, time
