@@ -204,14 +204,15 @@ class RayExecutor:
         """A bridge that was just lost may be back soon: it is worth a little patience."""
         deadline = time.monotonic() + _ASK_S
         asked = {"do": "stacks", "attempt_id": attempt_id, "seconds": seconds}
-        while True:
+        while (seen := self._look(attempt_id)) is not None and seen.sight is not Sight.ENDED:
             try:
                 told = self._link.ask(asked, seconds + _STACKS_MARGIN_S)["stacks"]
                 return ray_spec.ranks_first([Dump(**one) for one in told])
             except BridgeAway:
                 if self._link.closing or time.monotonic() >= deadline:
-                    return []
+                    break
                 time.sleep(_AGAIN_S)
+        return []
 
     def remove(self, attempt_id: str) -> None:
         shutil.rmtree(self._folder(attempt_id), ignore_errors=True)

@@ -90,6 +90,17 @@ class RunContract:
         assert used.rss_mb > 0
         assert used.pids
 
+    def test_its_stacks_are_told(self, place: ExecutorPlace, serving: Serving) -> None:
+        name = serving.start(place.launch(1, "echo up; sleep 600"))
+        serving.said(name, "up")
+        told = until(lambda: serving.executor.stacks(name, 10))
+        assert all(f"process {one.pid} (" in one.text for one in told), told
+        assert serving.look(name).sight is Sight.RUNNING
+        assert serving.executor.stacks("nobody.1", 10) == []
+        serving.stop(name, 0.5)
+        serving.end(name)
+        assert serving.executor.stacks(name, 10) == []
+
     def test_a_service_at_its_port(self, place: ExecutorPlace, serving: Serving) -> None:
         """Needs python3."""
         if not place.has_services:
