@@ -2,7 +2,7 @@
 many ranks and attempts it takes. Run by test_real_distributed.py.
 
 Steps are counted over attempts; rank 0 saves every SAVE_EVERY. BREAK names a rank and a step at
-which it dies, in the first attempt only."""
+which it dies, LEAVE those at which it stops taking part, in the first attempt only."""
 
 import os
 import sys
@@ -47,10 +47,18 @@ def save(model, optimizer, step):
 
 
 def strike(rank, step):
-    who, _, when = os.environ.get("BREAK", "").partition(":")
-    if os.environ["RUNYARD_ATTEMPT"] == "1" and who == str(rank) and when == str(step):
+    if os.environ["RUNYARD_ATTEMPT"] != "1":
+        return
+    if os.environ.get("BREAK") == f"{rank}:{step}":
         print(f"rank {rank} dies at step {step}", flush=True)
         os.kill(os.getpid(), 9)
+    if os.environ.get("LEAVE") == f"{rank}:{step}":
+        left_the_collective()
+
+
+def left_the_collective():
+    while True:
+        time.sleep(0.2)
 
 
 def main():

@@ -50,6 +50,27 @@ def test_torch_gloo_rank_death(make_ray_yard):
     assert final_loss(yard, broken) == pytest.approx(final_loss(yard, plain), rel=1e-4)
 
 
+def test_torch_gloo_hang_stall_rule(make_ray_yard):
+    """R34, R50: a rank stops taking part, the other waits inside gloo. The stacks of both come
+    from their nodes; then the attempt ends, and the next comes to the end of the training."""
+    stops = {
+        "RUNYARD_MONITORING_INTERVAL": "0.5",
+        "RUNYARD_STALL_MIN_S": "15",
+        "RUNYARD_STALL_ACTION": "stop",
+    }
+    yard = make_ray_yard(env=stops).start()
+    env = {"LEAVE": "1:25", "SECONDS_PER_STEP": "0.1"}
+    ref = train(yard, env_vars=env, max_retries=2, grace_s=2)
+    yard.wait(ref, "completed", seconds=400)
+    assert any("begins at step 20" in line for line in yard.logs(ref, attempt=2))
+    [alert] = yard.ask(f"/alerts?job={ref}&code=stalled_training")
+    told = alert["evidence"]
+    folder = yard.data / "attempts" / f"{ref}.1" / "evidence" / told["evidence"]
+    waits, left = ("".join(p.read_text() for p in folder.glob(f"rank-{n}-*.txt")) for n in (0, 1))
+    assert "backward" in waits or "all_reduce" in waits
+    assert "left_the_collective" in left
+
+
 def test_torchrun_reform(make_ray_yard):
     """R50: torchrun on each node meets at the port of the first, also in a second attempt."""
     yard = make_ray_yard(env={"RUNYARD_GANG_GRACE_S": "20"}).start()
