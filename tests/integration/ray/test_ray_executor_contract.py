@@ -8,6 +8,9 @@ from ray_cluster import await_nothing_left
 from ray_yard import RayPlace
 from runyard.testing.executor_contract import ExecutorContract
 
+# Thirty promises, seconds each: the same are kept by local and docker in every run.
+pytestmark = pytest.mark.slow
+
 
 class TestRayExecutor(ExecutorContract):
     @pytest.fixture

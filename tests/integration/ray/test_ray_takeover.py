@@ -4,6 +4,9 @@ import pytest
 
 from yards import until
 
+# Two servers, PostgreSQL and Ray; the same is tested without Ray in every run, with a cluster of files.
+pytestmark = pytest.mark.slow
+
 LEASE_S = 5
 # Counts up to the number in a file, a line and a metric for each; a test lets it go on by that.
 COUNTING = """
