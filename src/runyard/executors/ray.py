@@ -201,8 +201,8 @@ class RayExecutor:
         return sorted(found, key=lambda rank: int(rank["rank"]))
 
     def stacks(self, attempt_id: str, seconds: float) -> list[Dump]:
-        """A bridge that was just lost may be back soon: it is worth a little patience."""
-        deadline = time.monotonic() + _ASK_S
+        """A bridge that was just lost may be back soon: it is worth some patience."""
+        deadline = time.monotonic() + seconds
         asked = {"do": "stacks", "attempt_id": attempt_id, "seconds": seconds}
         while (seen := self._look(attempt_id)) is not None and seen.sight is not Sight.ENDED:
             try:

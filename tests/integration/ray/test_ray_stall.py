@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
+import pytest
+
 from ray_cluster import marked
+from yards import until
 
 # What gloo does, by the means of the standard library: each step is a number from every rank,
 # added up by the first. After a few steps the last rank stops taking part.
@@ -48,15 +53,28 @@ STOPS = {
 WHERE = {0: "waits_in_the_collective", 1: "left_the_collective"}
 
 
+def submit(yard):
+    shape = {"nodes": 2, "placement": "spread"}
+    return yard.submit([sys.executable, "-c", ADDS_UP], distributed=shape, grace_s=1)
+
+
+@pytest.mark.slow
+def test_stacks_are_fetched_by_the_next_bridge(make_ray_yard):
+    """R34: the bridge is killed when the stall is about to be seen; its evidence is whole."""
+    yard = make_ray_yard(env=STOPS | {"RUNYARD_STALL_MIN_S": "5"}).start()
+    ref = submit(yard)
+    until(lambda: (yard.job(ref)["progress"] or 0) >= 5, 90, lambda: yard.job(ref))
+    os.kill(yard.bridge(), signal.SIGKILL)
+    yard.wait(ref, "failed", seconds=120)
+    [alert] = yard.ask(f"/alerts?job={ref}&code=stalled_training")
+    assert all(function in alert["evidence"]["stacks"] for function in WHERE.values())
+
+
 def test_gloo_like_hang_stall_rule(make_ray_yard):
     """R34, R50: the stack of every rank is fetched from its node before the stall rule ends the
     attempt, and nothing of it is left."""
     yard = make_ray_yard(env=STOPS).start()
-    ref = yard.submit(
-        [sys.executable, "-c", ADDS_UP],
-        distributed={"nodes": 2, "placement": "spread"},
-        grace_s=1,
-    )
+    ref = submit(yard)
     job = yard.wait(ref, "failed", seconds=120)
     assert job["diagnosis"]["category"] == "comm_hang"
     [attempt] = yard.attempts(ref)
