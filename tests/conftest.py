@@ -16,6 +16,7 @@ import pytest
 
 from docker_engine import docker_engine, own_docker_engine  # noqa: F401
 from people import person  # noqa: F401
+from podman_engine import podman_engine, podman_without_init  # noqa: F401
 from postgres import own_postgres_server, postgres_server, postgres_url  # noqa: F401
 
 ROW = re.compile(r"\bR\d+\b")

@@ -25,6 +25,7 @@ from datetime import datetime
 from typing import Any
 
 from runyard.executors import docker_files, docker_pulling
+from runyard.executors.docker_memory import MemoryWatch
 from runyard.supervisor import identity, protocol, stop_request
 from runyard.supervisor.engine_http import Engine, EngineGone, EngineRefused
 from runyard.supervisor.news import NewsSender
@@ -51,6 +52,7 @@ class Runner:
         self.deadline: float | None = None
         self.asked_at: float | None = None
         self.killed_at: float | None = None
+        self.memory: MemoryWatch | None = None
 
     def run(self) -> int:
         signal.signal(signal.SIGTERM, lambda *_: self.events.put(_STOP))
@@ -58,8 +60,7 @@ class Runner:
             return self._refuse(refused)
         try:
             docker_pulling.pull_if_needed(self.engine, self.plan, self.folder, self.check_stop)
-            self._create()
-            self._start()
+            self._begin()
         except Stopped:
             return self._end_unstarted("", {})
         except EngineRefused as error:
@@ -72,6 +73,21 @@ class Runner:
         return self._end(known)
 
     # start
+
+    def _begin(self) -> None:
+        try:
+            self._create()
+            self._start()
+        except EngineRefused as error:
+            if "init" not in error.message or not self.plan["body"]["HostConfig"]["Init"]:
+                raise
+            # An engine without an init of its own: the job is process 1 then. Docker says so at
+            # the start, podman when it is created.
+            self.plan["body"]["HostConfig"]["Init"] = False
+            self._remove()
+            self._create()
+            self._start()
+        self._tell_start()
 
     def _create(self) -> None:
         """By name: one that an earlier try made before the engine broke off is taken."""
@@ -104,18 +120,13 @@ class Runner:
 
     def _start(self) -> None:
         self.check_stop()
-        try:
-            self._with_engine(self._start_once)
-        except EngineRefused as error:
-            if "init" not in error.message or not self.plan["body"]["HostConfig"]["Init"]:
-                raise
-            # An engine without an init of its own: the job is process 1 then.
-            self.plan["body"]["HostConfig"]["Init"] = False
-            self._remove()
-            self._create()
-            self._with_engine(self._start_once)
+        self._with_engine(self._start_once)
+
+    def _tell_start(self) -> None:
         seen = self._with_engine(lambda: self.engine.inspect(self.name)) or {}
         pid = int(seen.get("State", {}).get("Pid") or 0)
+        if "Memory" in self.plan["body"]["HostConfig"]:
+            self.memory = MemoryWatch(str(seen.get("Id")), pid)
         started = {
             "id": seen.get("Id"),
             "pid": pid,
@@ -227,6 +238,8 @@ class Runner:
     def _end(self, known: bool) -> int:
         seen = self._with_engine(lambda: self.engine.inspect(self.name)) if known else None
         fields = docker_end_of(seen)
+        if seen is not None and self.memory is not None and self.memory.ran_out():
+            fields["oom_killed"] = True
         if seen is not None and fields["code"] == NOT_STARTED and self._log_is_empty():
             self._keep_engine_log()
         self._finish({**fields, "asked_at": self.asked_at, "killed_at": self.killed_at})
