@@ -4,7 +4,7 @@ import pytest
 
 from yards import until
 
-# Two servers, PostgreSQL and Ray; the same is tested without Ray in every run, with a cluster of files.
+# Two servers, PostgreSQL and Ray; tested in every run with a cluster of files instead of Ray.
 pytestmark = pytest.mark.slow
 
 LEASE_S = 5
