@@ -60,7 +60,9 @@ class PodmanEngine(DockerEngine):
         named = _DRIVERS.get(driver, driver)
         storage.write_text(_STORAGE.format(folder=self.folder, driver=named))
         return [
-            *("env", f"CONTAINERS_CONF={containers}", f"CONTAINERS_STORAGE_CONF={storage}"),
+            # conmon leaves a file where it is when memory runs out.
+            *("env", f"--chdir={self.folder}", f"CONTAINERS_CONF={containers}"),
+            f"CONTAINERS_STORAGE_CONF={storage}",
             *("podman", "system", "service", "--time=0", self.socket),
         ]
 
