@@ -24,7 +24,7 @@ def test_where_it_is_counted(groups, path):
     assert counters(groups.encode(), "/g") == path
 
 
-@pytest.mark.parametrize("pid", [0, os.getpid()])
+@pytest.mark.parametrize("pid", [0, os.getpid()], ids=["none", "this one"])
 def test_a_process_that_is_not_the_containers_tells_nothing(pid):
     """An engine in another process namespace gives numbers that mean others here."""
     assert not MemoryWatch(ID, pid).ran_out()
