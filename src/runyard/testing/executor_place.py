@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from runyard.domain import ids
 from runyard.executors.base import End, Executor, Launch, News, Sight, Sighting, Stop
 
 T = TypeVar("T")
 PATIENCE_S = 60.0
-JOB = "job-2222222222222222"
 
 
 class ExecutorPlace:
@@ -30,6 +30,8 @@ class ExecutorPlace:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder  # of this test; scripts find it at the same path
+        # Processes are told apart by it, also from those of a suite that runs beside this one.
+        self.job_ref = ids.job_ref(os.urandom(8))
 
     def make(self) -> Executor:
         """Another executor over the same attempts, not opened: as a server that starts again."""
@@ -48,11 +50,11 @@ class ExecutorPlace:
 
     def launch(self, number: int, script: str, **changes: Any) -> Launch:
         """An attempt that runs a script. Override to add an image, slices ..."""
-        name = f"{JOB}.{number}"
+        name = f"{self.job_ref}.{number}"
         run_dir = self.folder / "data" / "attempts" / name
         given = Launch(
             attempt_id=name,
-            job_ref=JOB,
+            job_ref=self.job_ref,
             tag=(1 << 60) + os.getpid() * 10_000 + number,
             argv=("/bin/sh", "-c", script),
             env={
