@@ -161,6 +161,10 @@ class WrongOrigin(Forbidden):
     code = "wrong_origin"
 
 
+class WrongCsrfToken(Forbidden):
+    code = "wrong_csrf_token"
+
+
 class TooManyFailedLogins(RunyardError):
     code = "too_many_failed_logins"
 
