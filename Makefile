@@ -2,6 +2,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow test-gpu test-frameworks chaos check bench requirements fmt clean lock web api words screenshots
 
+# Tests start hundreds of servers: each must not compile all of its modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= $(shell scripts/find-python)
 VENV := .venv
 BIN := $(VENV)/bin
