@@ -34,6 +34,21 @@ test("rows under the pointer stay where they are; new ones wait behind a pill", 
   expect(wrong).toEqual([]);
 });
 
+test("where a proxy forbids sockets the list is asked for anew, and still stays under the pointer", async () => {
+  const { page, wrong } = await visit(browser, yard, "/queue");
+  await page.routeWebSocket(/monitor\/ws/, (socket) => socket.close());
+  await page.goto(`${yard.url}/jobs`);
+  const row = page.locator("tr[data-job]", { hasText: "two" });
+  await row.hover();
+  const before = await row.boundingBox();
+  await yard.submit({ name: "five", command: ["true"], hold: true });
+  await page.getByRole("button", { name: /1 new/ }).waitFor();
+  expect((await row.boundingBox())!.y).toBe(before!.y);
+  await page.mouse.move(5, 400);
+  await page.locator("tr[data-job]", { hasText: "five" }).waitFor();
+  expect(wrong).toEqual([]);
+});
+
 test("a job that failed for good is what needs you, until it is dismissed", async () => {
   const id = await yard.submit({ name: "broken", command: ["sh", "-c", "echo 'ModuleNotFoundError: No module named nothing'; exit 1"], max_retries: 0 });
   await yard.reach(id, "failed");

@@ -29,6 +29,7 @@ export function useJobList() {
   const problem = shallowRef<Problem | null>(null);
   const reading = ref(false); // the pointer is over the list
   let turn = 0;
+  let placed = ""; // the filters of the rows that are shown
 
   const filters = computed<JobFilters>(() => ({
     status: String(route.query.status ?? "").split(",").filter((word): word is Status => STATUSES.includes(word as Status)),
@@ -69,17 +70,26 @@ export function useJobList() {
       if (mine !== turn) return;
       jobs.keep(found.items);
       const loaded = found.items.map((job) => job.job_id);
-      ids.value = cursor ? [...ids.value, ...loaded.filter((id) => !ids.value.includes(id))] : loaded;
+      if (cursor) ids.value = [...ids.value, ...loaded.filter((id) => !ids.value.includes(id))];
+      else place(loaded);
       total.value = found.total;
       next.value = found.next;
       problem.value = null;
-      if (!cursor) fresh.value = [];
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       if (mine === turn) problem.value = error;
     } finally {
       if (mine === turn) loading.value = false;
     }
+  }
+
+  /** Also a reload of the same list leaves what somebody points at where it is. */
+  function place(loaded: string[]): void {
+    const known = loaded.findIndex((id) => ids.value.includes(id));
+    const above = reading.value && placed === key.value ? Math.max(known, 0) : 0;
+    placed = key.value;
+    fresh.value = loaded.slice(0, above);
+    ids.value = loaded.slice(above);
   }
 
   /** The server decides what a filter means; here only what is certainly right is added at once. */
