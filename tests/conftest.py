@@ -79,7 +79,9 @@ class _Outcomes:
 
     def pytest_runtest_logreport(self, report):
         rows = dict(report.user_properties).get("rows", [])
-        entry = self.outcomes.setdefault(report.nodeid, {"rows": rows, "outcome": "passed"})
+        new = {"rows": rows, "outcome": "passed", "seconds": 0.0}
+        entry = self.outcomes.setdefault(report.nodeid, new)
+        entry["seconds"] = round(entry["seconds"] + report.duration, 3)
         if report.outcome != "passed" and entry["outcome"] != "failed":
             entry["outcome"] = report.outcome
 
