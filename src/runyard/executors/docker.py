@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard.executors import docker_ends, docker_files, docker_plan, docker_settling
+from runyard.executors.attempt_folders import AttemptFolders
 from runyard.executors.base import (
     End,
     ExecutorUnavailable,
@@ -34,7 +35,8 @@ from runyard.executors.base import (
 from runyard.executors.docker_containers import Containers, EngineUnreachable
 from runyard.executors.docker_plan import DockerOptions, Owner, PlanRefused
 from runyard.executors.docker_usage import ContainerUsage
-from runyard.executors.local import LocalExecutor, news_of
+from runyard.executors.local import LocalExecutor
+from runyard.executors.supervisor_news import news_of
 from runyard.supervisor import protocol, stop_request
 from runyard.supervisor.stack_dump import Dump
 
@@ -56,12 +58,12 @@ class DockerExecutor:
         self, local: LocalExecutor, data_dir: Path, server_id: str, options: DockerOptions
     ) -> None:
         self._local = local
-        self._attempts = data_dir / protocol.ATTEMPTS
+        self._folders = AttemptFolders(data_dir)
         self._data_dir = data_dir
         self._server_id = server_id
         self._options = options
         self._containers = Containers(options, server_id)
-        self._usage = ContainerUsage(self._folder)
+        self._usage = ContainerUsage(self._folders.of)
         self._hear: Callable[[News], None] = lambda _: None
         self._closing = threading.Event()
         self._settling = threading.Lock()
@@ -93,7 +95,7 @@ class DockerExecutor:
             owner = Owner(self._server_id, self._containers.socket_path(), str(self._data_dir))
         except EngineUnreachable as error:
             raise ExecutorUnavailable(str(error)) from error
-        folder = self._folder(launch.attempt_id)
+        folder = self._folders.of(launch.attempt_id)
         os.makedirs(folder, mode=0o700, exist_ok=True)
         try:
             plan = docker_plan.main_plan(launch, owner, self._options)
@@ -118,7 +120,7 @@ class DockerExecutor:
 
     def sweep(self, attempt_ids: Sequence[str]) -> dict[str, Swept]:
         swept = self._local.sweep(attempt_ids)
-        asked = [n for n in attempt_ids if stop_request.read(self._folder(n)) is not None]
+        asked = [n for n in attempt_ids if stop_request.read(self._folders.of(n)) is not None]
         return self._sweep_containers(swept, asked)
 
     def sweep_traceless(self, attempts: Mapping[str, tuple[int, float]]) -> dict[str, Swept]:
@@ -140,7 +142,7 @@ class DockerExecutor:
         return self._local.stacks(attempt_id, seconds)
 
     def remove(self, attempt_id: str) -> None:
-        if not docker_settling.gone(self._folder(attempt_id)):
+        if not docker_settling.gone(self._folders.of(attempt_id)):
             with contextlib.suppress(EngineUnreachable, TimeoutError):
                 for one in self._containers.of([attempt_id])[attempt_id]:
                     self._containers.remove(one.container_id)
@@ -150,15 +152,13 @@ class DockerExecutor:
         return self._local.touched_at(attempt_id)
 
     def known(self) -> list[str]:
-        with contextlib.suppress(FileNotFoundError), os.scandir(self._attempts) as entries:
-            return [entry.name for entry in entries if self.owns(entry.name)]
-        return []
+        return [attempt_id for attempt_id in self._folders.ids() if self.owns(attempt_id)]
 
     # what the local executor asks its guest
 
     def owns(self, attempt_id: str) -> bool:
         return protocol.valid_attempt_id(attempt_id) and os.path.exists(
-            f"{self._folder(attempt_id)}/{docker_files.PLAN}"
+            f"{self._folders.of(attempt_id)}/{docker_files.PLAN}"
         )
 
     def heard(self, told: dict[str, Any]) -> None:
@@ -181,9 +181,6 @@ class DockerExecutor:
             threading.Thread(target=self._settle, args=(news,), name=name, daemon=True).start()
 
     # inside
-
-    def _folder(self, attempt_id: str) -> str:
-        return f"{self._attempts}/{attempt_id}"
 
     def _supervised(self, launch: Launch, folder: str) -> Launch:
         """The runner instead of the job; limits and isolation are the container's."""
@@ -208,7 +205,7 @@ class DockerExecutor:
         )
 
     def _with_container(self, attempt_id: str, seen: Sighting) -> Sighting:
-        folder = self._folder(attempt_id)
+        folder = self._folders.of(attempt_id)
         if seen.sight is Sight.ENDED and seen.end is not None:
             if not self._is_settled(attempt_id, seen.end):
                 kept = self._try_to_settle(attempt_id)
@@ -224,13 +221,13 @@ class DockerExecutor:
 
     def _is_settled(self, attempt_id: str, end: End) -> bool:
         """Whether the engine is known to have nothing of it: also where no runner ever ran."""
-        folder = self._folder(attempt_id)
+        folder = self._folders.of(attempt_id)
         if docker_settling.gone(folder) or not self.owns(attempt_id):
             return True
         return end.started_at is None and not self._local.services(attempt_id)
 
     def _merged(self, attempt_id: str, end: End) -> End:
-        folder = self._folder(attempt_id)
+        folder = self._folders.of(attempt_id)
         container = docker_files.read(folder, docker_files.END)
         if container is None:
             return end
@@ -254,7 +251,7 @@ class DockerExecutor:
 
     def _try_to_settle(self, attempt_id: str) -> tuple[Mapping[str, Any], ...]:
         """Empty when the engine has nothing of it any more, else what is in the way."""
-        folder = self._folder(attempt_id)
+        folder = self._folders.of(attempt_id)
         with self._settling:
             if docker_settling.gone(folder):
                 return ()
@@ -279,7 +276,7 @@ class DockerExecutor:
                         killed += 1
                     except TimeoutError as error:
                         living += docker_settling.stuck(error, [one])
-                    if not os.path.exists(self._folder(attempt_id)):
+                    if not os.path.exists(self._folders.of(attempt_id)):
                         self._containers.remove(one.container_id)
                 swept[attempt_id] = Swept(before.killed + killed, tuple(living))
         return swept
@@ -292,7 +289,7 @@ class DockerExecutor:
         self._strays_due = now + _STRAYS_EVERY_S
         with contextlib.suppress(EngineUnreachable, TimeoutError):
             for one in self._containers.all():
-                folder = self._folder(one.attempt_id)
+                folder = self._folders.of(one.attempt_id)
                 if not os.path.exists(folder) or docker_settling.gone(folder):
                     self._containers.remove(one.container_id)
 

@@ -6,18 +6,16 @@ socket. The journal is the truth; news only makes it quick.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shutil
-import socket
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from runyard.executors import supervisor_spec
+from runyard.executors.attempt_folders import AttemptFolders
 from runyard.executors.base import (
     ExecutorUnavailable,
     Launch,
@@ -31,7 +29,9 @@ from runyard.executors.base import (
 )
 from runyard.executors.end_records import end_of, process_words
 from runyard.executors.late_sweeps import LateSweeps
+from runyard.executors.news_socket import NewsSocket
 from runyard.executors.process_usage import ProcessUsage
+from runyard.executors.supervisor_news import news_of, sighting_of
 from runyard.supervisor import (
     journal,
     protocol,
@@ -44,10 +44,7 @@ from runyard.supervisor import (
 from runyard.supervisor.keeper_client import KeeperClient, KeeperUnavailable
 from runyard.supervisor.stack_dump import Dump
 
-_NEWS_SOCKET = "news.sock"
-_DATAGRAM = 256 * 1024
 _HUNG_S = 60.0
-_LISTEN_AGAIN_S = 0.05
 
 
 class Guest(Protocol):
@@ -65,17 +62,14 @@ class LocalExecutor:
     name = "local"
 
     def __init__(self, data_dir: Path, server_id: str, gpu_lock_dir: Path) -> None:
-        self._data_dir = data_dir
-        self._attempts = data_dir / "attempts"
+        self._folders = AttemptFolders(data_dir)
         self._server_id = server_id
         self._gpu_lock_dir = gpu_lock_dir
         self._keeper = KeeperClient(str(data_dir))
         self._hear: Callable[[News], None] | None = None
-        self._socket: socket.socket | None = None
-        self._listener: threading.Thread | None = None
-        self._closing = threading.Event()
+        self._news = NewsSocket(data_dir, self._take)
         self._connections = 0
-        self._usage = ProcessUsage(self._folder)
+        self._usage = ProcessUsage(self._folders.of)
         self._late_sweeps = LateSweeps(reconcile.sweep_again)
         self.guests: list[Guest] = []
 
@@ -83,24 +77,14 @@ class LocalExecutor:
 
     def open(self, hear: Callable[[News], None]) -> None:
         self._hear = hear
-        self._socket = _bind(self._data_dir)
-        self._listener = threading.Thread(target=self._listen, name="news", daemon=True)
-        self._listener.start()
+        self._news.open()
 
     def close(self, *, keep: bool) -> None:
-        self._closing.set()
+        self._news.close()
         self._late_sweeps.close()
         if not keep:
             self._keeper.leave()
         self._keeper.close()
-        if self._socket:
-            self._socket.shutdown(socket.SHUT_RDWR)  # which ends the listener's waiting
-        if self._listener:
-            self._listener.join(2)
-        if self._socket:
-            self._socket.close()
-            with contextlib.suppress(OSError):
-                os.unlink(self._data_dir / _NEWS_SOCKET)
 
     def available(self) -> tuple[bool, str]:
         try:
@@ -114,40 +98,21 @@ class LocalExecutor:
         return None
 
     def start(self, launch: Launch) -> None:
-        journal.create(self._folder(launch.attempt_id), self._spec(launch))
+        journal.create(self._folders.of(launch.attempt_id), self._spec(launch))
         try:
             self._keeper.run(launch.attempt_id)
         except KeeperUnavailable as error:
             raise ExecutorUnavailable(str(error)) from error
 
     def refuse(self, attempt_id: str) -> bool:
-        record = {
-            "code": None,
-            "signal": None,
-            "cause": "never_started",
-            "by": "reconciler",
-            "proof": "absent",
-            "started_at": None,
-            "ended_at": time.time(),
-        }
-        return journal.refuse(self._folder(attempt_id), record)
+        return self._folders.refuse(attempt_id)
 
     def stop(self, attempt_id: str, stop: Stop) -> None:
-        folder = self._folder(attempt_id)
-        # The attempt may not have been handed over yet: its supervisor will find the request.
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        stop_request.write(
-            folder,
-            seq=stop.seq,
-            cause=stop.cause,
-            grace_s=stop.grace_s,
-            requested_by=stop.requested_by,
-            requested_at=stop.requested_at,
-        )
-        stop_request.nudge(folder)
+        self._folders.ask_to_stop(attempt_id, stop)
+        stop_request.nudge(self._folders.of(attempt_id))
 
     def inspect(self, attempt_ids: Sequence[str]) -> dict[str, Sighting]:
-        folders = {attempt_id: self._folder(attempt_id) for attempt_id in attempt_ids}
+        folders = {attempt_id: self._folders.of(attempt_id) for attempt_id in attempt_ids}
         sights = reconcile.look_at_all(folders.values())
         lost = [folder for folder, sight in sights.items() if sight.state == reconcile.LOST]
         if lost:
@@ -158,7 +123,7 @@ class LocalExecutor:
         return {name: _sighting(folder, sights[folder]) for name, folder in folders.items()}
 
     def sweep(self, attempt_ids: Sequence[str]) -> dict[str, Swept]:
-        folders = {self._folder(attempt_id): attempt_id for attempt_id in attempt_ids}
+        folders = {self._folders.of(attempt_id): attempt_id for attempt_id in attempt_ids}
         return {
             folders[folder]: Swept(killed, tuple(process_words(found) for found in living))
             for folder, (killed, living) in reconcile.sweep_asked(folders).items()
@@ -174,45 +139,29 @@ class LocalExecutor:
         return self._usage.of(attempt_ids)
 
     def log_path(self, attempt_id: str, service: str = "", rank: int = 0) -> str:
-        name = protocol.service_log(service) if service else protocol.rank_log(rank)
-        return f"{self._folder(attempt_id)}/{name}"
+        return self._folders.log_path(attempt_id, service, rank)
 
     def services(self, attempt_id: str) -> list[dict[str, Any]]:
-        try:
-            return service_records.states(journal.read(self._folder(attempt_id)))
-        except FileNotFoundError:
-            return []
+        return service_records.states(self._folders.written(attempt_id))
 
     def ranks(self, attempt_id: str) -> list[dict[str, Any]]:
-        try:
-            return rank_records.states(journal.read(self._folder(attempt_id)))
-        except FileNotFoundError:
-            return []
+        return rank_records.states(self._folders.written(attempt_id))
 
     def stacks(self, attempt_id: str, seconds: float) -> list[Dump]:
-        return stack_dump.of_attempt(self._folder(attempt_id), attempt_id, seconds)
+        return stack_dump.of_attempt(self._folders.of(attempt_id), attempt_id, seconds)
 
     def remove(self, attempt_id: str) -> None:
-        shutil.rmtree(self._folder(attempt_id), ignore_errors=True)
+        self._folders.remove(attempt_id)
 
     def touched_at(self, attempt_id: str) -> float:
-        try:
-            return os.stat(self._folder(attempt_id)).st_mtime
-        except OSError:
-            return 0.0
+        return self._folders.touched_at(attempt_id)
 
     def known(self) -> list[str]:
-        try:
-            with os.scandir(self._attempts) as entries:
-                return [
-                    entry.name
-                    for entry in entries
-                    if protocol.valid_attempt_id(entry.name)
-                    and entry.is_dir(follow_symlinks=False)
-                    and not any(guest.owns(entry.name) for guest in self.guests)
-                ]
-        except FileNotFoundError:
-            return []
+        return [
+            attempt_id
+            for attempt_id in self._folders.ids()
+            if not any(guest.owns(attempt_id) for guest in self.guests)
+        ]
 
     # inside
 
@@ -221,9 +170,6 @@ class LocalExecutor:
         before, self._connections = self._connections, self._keeper.connections
         if self._hear is not None and 0 < before < self._connections:
             self._hear(News("", NewsKind.LOST_SIGHT, time.time()))
-
-    def _folder(self, attempt_id: str) -> str:
-        return f"{self._attempts}/{attempt_id}"
 
     def _spec(self, launch: Launch) -> dict[str, Any]:
         locks = [
@@ -235,17 +181,6 @@ class LocalExecutor:
             for uuid in launch.gpu_uuids
         ]
         return supervisor_spec.build(launch, gpu_locks=locks)
-
-    def _listen(self) -> None:
-        assert self._socket is not None
-        buffer = bytearray(_DATAGRAM)
-        while not self._closing.is_set():
-            try:
-                size = self._socket.recv_into(buffer)
-            except OSError:
-                self._closing.wait(_LISTEN_AGAIN_S)
-                continue
-            self._take(buffer[:size])
 
     def _take(self, data: bytearray) -> None:
         assert self._hear is not None
@@ -274,21 +209,10 @@ def _sighting(folder: str, seen: reconcile.Sight) -> Sighting:
         return Sighting(Sight.ABSENT)
     if written.exit is not None:
         return Sighting(Sight.ENDED, end=end_of(written.exit))
-    asked = stop_request.read(folder)
-    seq = int(asked["seq"]) if asked else 0
-    hung = _silent_since(folder)
+    living = sighting_of(written, stop_request.read(folder), _silent_since(folder))
     stuck = tuple(map(process_words, written.stuck["processes"])) if written.stuck else ()
-    if written.job is None:
-        return Sighting(Sight.STARTING, stop_seq=seq, hung_since=hung, stuck=stuck)
-    stopping = asked is not None or written.main_exit is not None
-    return Sighting(
-        Sight.STOPPING if stopping else Sight.RUNNING,
-        started_at=float(written.job["started_at"]),
-        stop_seq=seq,
-        hung_since=hung,
-        stuck=stuck,
-        pid=int(written.job["pid"]),
-    )
+    pid = int(written.job["pid"]) if written.job is not None else None
+    return replace(living, stuck=stuck, pid=pid)
 
 
 def _silent_since(folder: str) -> float | None:
@@ -299,43 +223,3 @@ def _silent_since(folder: str) -> float | None:
     except OSError:
         return None
     return beat if time.time() - beat > _HUNG_S else None
-
-
-def _bind(data_dir: Path) -> socket.socket:
-    """The socket's path may be longer than an address can hold: go through the directory."""
-    path = data_dir / _NEWS_SOCKET
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 * 1024 * 1024)
-    folder = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        listening.bind(f"/proc/self/fd/{folder}/{_NEWS_SOCKET}")
-    finally:
-        os.close(folder)
-    os.chmod(path, 0o600)
-    return listening
-
-
-def news_of(told: dict[str, Any]) -> News | None:
-    """What a supervisor's or keeper's datagram means; None where it means nothing to us."""
-    attempt_id = str(told["attempt_id"])
-    at = float(told.get("at", time.time()))
-    match told["kind"]:
-        case "started":
-            return News(attempt_id, NewsKind.STARTED, float(told.get("started_at", at)))
-        case "ended" if isinstance(told.get("exit"), dict):
-            return News(attempt_id, NewsKind.ENDED, at, end_of(told["exit"]))
-        case "stuck":
-            stuck = tuple(process_words(found) for found in told.get("processes", ()))
-            return News(attempt_id, NewsKind.STUCK, at, stuck=stuck)
-        case str(kind) if kind.startswith("service_"):
-            return News(attempt_id, NewsKind.SERVICE, at, service=told)
-        case "finishing":
-            return News(attempt_id, NewsKind.FINISHING, at)
-        case "stopping":
-            cause, grace_s = str(told["cause"]), float(told["grace_s"])
-            return News(attempt_id, NewsKind.STOPPING, at, cause=cause, grace_s=grace_s)
-        case "ended" | "lost":
-            return News(attempt_id, NewsKind.LOST_SIGHT, at)
-    return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard.executors import ray_nodes, ray_spec
+from runyard.executors.attempt_folders import AttemptFolders, written_in
 from runyard.executors.base import (
     ExecutorNode,
     ExecutorUnavailable,
@@ -31,9 +31,9 @@ from runyard.executors.base import (
     Usage,
 )
 from runyard.executors.end_records import end_of
-from runyard.executors.local import news_of
 from runyard.executors.own_ray import OwnRay
 from runyard.executors.ray_link import Begin, BridgeAway, Line, RayLink
+from runyard.executors.supervisor_news import news_of, sighting_of
 from runyard.supervisor import (
     journal,
     protocol,
@@ -72,7 +72,7 @@ class RayExecutor:
 
     def __init__(self, data_dir: Path, owner: str, options: RayOptions) -> None:
         self._data_dir = data_dir
-        self._attempts = data_dir / protocol.ATTEMPTS
+        self._folders = AttemptFolders(data_dir)
         self._owner = owner
         self._options = options
         self._own = None if options.address else OwnRay(data_dir / "ray", options)
@@ -111,7 +111,7 @@ class RayExecutor:
         usable, why = self.available()
         if not usable:
             raise ExecutorUnavailable(why)
-        folder = self._folder(launch.attempt_id)
+        folder = self._folders.of(launch.attempt_id)
         os.makedirs(f"{folder}/{ray_spec.SLICES}", 0o700, exist_ok=True)
         journal.create(folder, ray_spec.build(launch, folder, by_grant=self._own is not None))
         # From here on it is handed over: a bridge that is away finds it when it comes.
@@ -119,30 +119,12 @@ class RayExecutor:
             self._link.tell({"do": "run", "attempt_id": launch.attempt_id})
 
     def refuse(self, attempt_id: str) -> bool:
-        record = {
-            "code": None,
-            "signal": None,
-            "cause": "never_started",
-            "by": "reconciler",
-            "proof": "absent",
-            "started_at": None,
-            "ended_at": time.time(),
-        }
         if self._options.shared and not self._refused_by_all(attempt_id):
             return False
-        return journal.refuse(self._folder(attempt_id), record)
+        return self._folders.refuse(attempt_id)
 
     def stop(self, attempt_id: str, stop: Stop) -> None:
-        folder = self._folder(attempt_id)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        stop_request.write(
-            folder,
-            seq=stop.seq,
-            cause=stop.cause,
-            grace_s=stop.grace_s,
-            requested_by=stop.requested_by,
-            requested_at=stop.requested_at,
-        )
+        self._folders.ask_to_stop(attempt_id, stop)
         with contextlib.suppress(BridgeAway):
             self._link.tell({"do": "stop", "attempt_id": attempt_id})
 
@@ -183,21 +165,15 @@ class RayExecutor:
         return {one: known[one].usage for one in attempt_ids if one in known}
 
     def log_path(self, attempt_id: str, service: str = "", rank: int = 0) -> str:
-        name = protocol.service_log(service) if service else protocol.rank_log(rank)
-        return f"{self._folder(attempt_id)}/{name}"
+        return self._folders.log_path(attempt_id, service, rank)
 
     def services(self, attempt_id: str) -> list[dict[str, Any]]:
-        try:
-            return service_records.states(journal.read(self._first_slice(attempt_id)))
-        except FileNotFoundError:
-            return []
+        return service_records.states(written_in(self._slice(attempt_id, 0)))
 
     def ranks(self, attempt_id: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         for index in range(self._slice_count(attempt_id)):
-            with contextlib.suppress(FileNotFoundError):
-                written = journal.read(f"{self._folder(attempt_id)}/{ray_spec.SLICES}/{index}")
-                found += rank_records.states(written)
+            found += rank_records.states(written_in(self._slice(attempt_id, index)))
         return sorted(found, key=lambda rank: int(rank["rank"]))
 
     def stacks(self, attempt_id: str, seconds: float) -> list[Dump]:
@@ -215,47 +191,38 @@ class RayExecutor:
         return []
 
     def remove(self, attempt_id: str) -> None:
-        shutil.rmtree(self._folder(attempt_id), ignore_errors=True)
+        self._folders.remove(attempt_id)
 
     def touched_at(self, attempt_id: str) -> float:
-        try:
-            return os.stat(self._folder(attempt_id)).st_mtime
-        except OSError:
-            return 0.0
+        return self._folders.touched_at(attempt_id)
 
     def known(self) -> list[str]:
-        try:
-            with os.scandir(self._attempts) as entries:
-                return [entry.name for entry in entries if self.owns(entry.name)]
-        except FileNotFoundError:
-            return []
+        return [attempt_id for attempt_id in self._folders.ids() if self.owns(attempt_id)]
 
     def owns(self, attempt_id: str) -> bool:
         """Folders of other executors are beside ours."""
-        return protocol.valid_attempt_id(attempt_id) and os.path.isdir(
-            f"{self._folder(attempt_id)}/{ray_spec.SLICES}"
-        )
+        return protocol.valid_attempt_id(attempt_id) and os.path.isdir(self._slices(attempt_id))
 
     def heard(self, told: dict[str, Any]) -> None:
         """News that a supervisor of this machine sent: ours are on nodes."""
 
     # inside
 
-    def _folder(self, attempt_id: str) -> str:
-        return f"{self._attempts}/{attempt_id}"
+    def _slices(self, attempt_id: str) -> str:
+        return f"{self._folders.of(attempt_id)}/{ray_spec.SLICES}"
 
-    def _first_slice(self, attempt_id: str) -> str:
-        return f"{self._folder(attempt_id)}/{ray_spec.SLICES}/0"
+    def _slice(self, attempt_id: str, index: int) -> str:
+        return f"{self._slices(attempt_id)}/{index}"
 
     def _slice_count(self, attempt_id: str) -> int:
         try:
-            return len(os.listdir(f"{self._folder(attempt_id)}/{ray_spec.SLICES}"))
+            return len(os.listdir(self._slices(attempt_id)))
         except OSError:
             return 0
 
     def _look(self, attempt_id: str) -> Sighting | None:
         """None where nothing is known of it here."""
-        folder = self._folder(attempt_id)
+        folder = self._folders.of(attempt_id)
         try:
             written = journal.read(folder)
         except FileNotFoundError:
@@ -266,8 +233,8 @@ class RayExecutor:
             return None
         with contextlib.suppress(BridgeAway):
             self._link.tell({"do": "run", "attempt_id": attempt_id})
-        asked = stop_request.read(folder)
-        return ray_spec.sighting(self._first_slice(attempt_id), asked, self._silent_since())
+        first = written_in(self._slice(attempt_id, 0))
+        return sighting_of(first, stop_request.read(folder), self._silent_since())
 
     def _refused_by_all(self, attempt_id: str) -> bool:
         """Another server of the same database may be about to hand it over."""
@@ -350,7 +317,7 @@ class RayExecutor:
         ended = []
         for attempt_id in self.known():
             with contextlib.suppress(OSError):
-                written = journal.read(self._folder(attempt_id))
+                written = journal.read(self._folders.of(attempt_id))
                 if written.exit is not None:
                     ended.append(attempt_id)
                 elif written.spec is not None:

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runyard.executors import supervisor_spec
-from runyard.executors.base import Launch, Sight, Sighting
-from runyard.supervisor import journal
+from runyard.executors.base import Launch
 from runyard.supervisor.stack_dump import Dump
 
 SLICES = "slices"  # the folder of what belongs to single slices
@@ -42,24 +41,6 @@ def _slice(launch: Launch, index: int) -> dict[str, Any]:
         "gpu_ids": [uuid.rpartition("/")[2] for uuid in uuids],
         "spec": supervisor_spec.build(launch, slice_index=index),
     }
-
-
-def sighting(first_slice: str, asked: Mapping[str, Any] | None, away: float | None) -> Sighting:
-    """Of an attempt without an end, by what was copied so far."""
-    seq = int(asked["seq"]) if asked else 0
-    try:
-        written = journal.read(first_slice)
-    except FileNotFoundError:
-        written = journal.Journal()
-    if written.job is None:
-        return Sighting(Sight.STARTING, stop_seq=seq, hung_since=away)
-    stopping = asked is not None or written.main_exit is not None
-    return Sighting(
-        Sight.STOPPING if stopping else Sight.RUNNING,
-        started_at=float(written.job["started_at"]),
-        stop_seq=seq,
-        hung_since=away,
-    )
 
 
 def ranks_first(dumps: Sequence[Dump]) -> list[Dump]:
