@@ -67,7 +67,7 @@ def holds(expression: str, at: PastFacts) -> bool:
         ("slope(trend, 5m) * 60 > 0.99 and slope(trend, 5m) * 60 < 1.01", True),
         ("count(trend, 2m) == 3 and count(absent, 2m) == 0", True),
         ("avg(absent, 5m) > 0", False),
-        ('metric("val/loss") < 3', True),
+        ('metric("reward/mean") < 3', True),
         ("true", True),
     ],
 )  # fmt: skip
@@ -77,7 +77,7 @@ def test_expressions_mean_what_they_say(expression, expected):
         loss=[12.0],
         gpu__util=[1.0],
         trend=[10.0, 11.0, 12.0, 13.0, 14.0, 15.0],
-        **{"val/loss": [2.0]},
+        **{"reward/mean": [2.0]},
     )
     assert holds(expression, known) is expected
 
@@ -96,6 +96,19 @@ def test_huge_values_make_no_error():
     assert not holds("loss * loss < 1", known)
     holds("avg(loss, 5m) > 1", known)
     holds("slope(loss, 5m) > 1 or loss % 1e-308 > 1", known)
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("acc < 0.5", "accuracy"),
+        ("eval_loss > 2", "val_loss"),
+        ('metric("train/loss") > 2', "loss"),
+        ("avg(lr, 5m) > 1", "learning_rate"),
+    ],
+)
+def test_a_metric_goes_by_the_name_it_is_kept_under(written, kept):
+    assert parse(written).names == {kept}
 
 
 def test_for_stands_at_the_end():

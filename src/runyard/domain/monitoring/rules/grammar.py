@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from runyard.domain.monitoring.rules.tokens import RuleError, Token, split
+from runyard.domain.progress.names import canonical
 
 DEEPEST = 30
 MOST_WINDOWS = 6  # functions that look at a stretch of history
@@ -226,15 +227,17 @@ class _Reader:
         token = self._advance()
         if token.kind not in ("name", "text") or not token.text:
             raise RuleError("the name of a metric is wanted", token.place)
-        self.names.add(token.text)
-        return token.text
+        metric = canonical(token.text)
+        self.names.add(metric)
+        return metric
 
     def _named(self, name: str) -> Node:
         if name in TEXT_NAMES:
             self.texts.add(name)
             return Node("words", Kind.TEXT, text=name)
-        self.names.add(name)
-        return Node("name", Kind.NUMBER, text=name)
+        metric = canonical(name)  # `acc` and `eval_loss` are stored under their one name
+        self.names.add(metric)
+        return Node("name", Kind.NUMBER, text=metric)
 
     # tokens
 
