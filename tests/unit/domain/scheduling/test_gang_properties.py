@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from queue_steps import GPU_MODELS, SELDOM, step_lists, submit_all, take
 from yard_simulation import Simulation
 
 from runyard.domain.job import Priority
@@ -13,8 +14,6 @@ from runyard.domain.resources import Capacity, Gpu, Request
 from runyard.domain.scheduling.room import Room
 from runyard.domain.scheduling.view import MachineView
 from runyard.domain.slices import Gang
-
-_MODELS = ("NVIDIA H100", "NVIDIA A100-SXM4-80GB")
 
 
 @st.composite
@@ -25,9 +24,9 @@ def clusters(draw):
             Gpu(
                 index,
                 f"GPU-{number}-{index}",
-                draw(st.sampled_from(_MODELS)),
+                draw(st.sampled_from(GPU_MODELS)),
                 80000,
-                fenced=draw(st.sampled_from([False, False, False, True])),
+                fenced=draw(SELDOM),
             )
             for index in range(draw(st.integers(0, 4)))
         )
@@ -40,7 +39,7 @@ def clusters(draw):
                 f"ray-{number}",
                 capacity,
                 executors=("ray",),
-                drained=draw(st.sampled_from([False, False, False, True])),
+                drained=draw(SELDOM),
                 node=f"n{number}",
                 address=f"10.0.0.{number}",
                 cluster=draw(st.sampled_from(["east", "east", "east", "west"])),
@@ -66,34 +65,21 @@ gangs = st.one_of(
         Gang, nodes=st.integers(1, 4), placement=st.sampled_from(["pack", "spread", "spread"])
     ),
 )
-submits = st.tuples(st.just("submit"), st.sampled_from(list(Priority)), requests, gangs)
-ends = st.tuples(st.just("end"), st.integers(0, 1000))
-waits = st.tuples(st.just("wait"), st.sampled_from([1.0, 60.0, 500.0]))
-steps = st.lists(st.one_of(submits, submits, ends, waits), min_size=1, max_size=25)
+steps = step_lists(requests, gang=gangs)
 
 
 @settings(max_examples=300, deadline=None)
 @given(machines=clusters(), steps=steps, max_concurrent=st.integers(0, 6))
 def test_gangs_are_placed_whole_and_never_over_allocate(machines, steps, max_concurrent):
     """R34, R51: amounts, GPU shares and ports of every node hold after every pass."""
-    yard = Simulation(machines, max_concurrent)
-    for step in steps:
-        if step[0] == "submit":
-            yard.submit(step[1], step[2], gang=step[3])
-        elif step[0] == "end" and yard.running:
-            yard.end(sorted(yard.running)[step[1] % len(yard.running)])
-        elif step[0] == "wait":
-            yard.now += step[1]
-        yard.one_pass()
+    take(Simulation(machines, max_concurrent), steps)
 
 
 @settings(max_examples=200, deadline=None)
 @given(machines=clusters(), steps=steps)
 def test_a_second_pass_starts_no_further_gang(machines, steps):
     yard = Simulation(machines, 6)
-    for step in steps:
-        if step[0] == "submit":
-            yard.submit(step[1], step[2], gang=step[3])
+    submit_all(yard, steps)
     yard.one_pass()
     assert yard.one_pass().placements == ()
 

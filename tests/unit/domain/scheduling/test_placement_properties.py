@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from queue_steps import GPU_MODELS, SELDOM, priorities, step_lists, submit_all, take
 from yard_simulation import Simulation
 
 from runyard.domain.job import Priority
@@ -13,18 +14,16 @@ from runyard.domain.resources import Capacity, Gpu, Holder, Request
 from runyard.domain.scheduling.gates import ClosedGate
 from runyard.domain.scheduling.view import MachineView
 
-_MODELS = ("NVIDIA H100", "NVIDIA A100-SXM4-80GB")
-
 gpus = st.builds(
     Gpu,
     index=st.just(0),
     uuid=st.just(""),
-    name=st.sampled_from(_MODELS),
+    name=st.sampled_from(GPU_MODELS),
     memory_mb=st.just(80000),
     group=st.sampled_from(["numa-0", "numa-1"]),
-    fenced=st.sampled_from([False, False, False, True]),
+    fenced=SELDOM,
     holders=st.sampled_from([(), (), (), (Holder(7, "eve", "python"),)]),
-    locked_by_other_server=st.sampled_from([False, False, False, True]),
+    locked_by_other_server=SELDOM,
 )
 
 
@@ -47,7 +46,7 @@ def machine_lists(draw):
                     38000,
                     draw(st.integers(0, 5)),
                 ),
-                drained=draw(st.sampled_from([False, False, False, True])),
+                drained=draw(SELDOM),
                 closed_gates=draw(st.sampled_from([(), (), (), (ClosedGate("cpu", 95, 90),)])),
                 busy_ports=draw(st.sampled_from([frozenset(), frozenset({38001})])),
             )
@@ -66,25 +65,14 @@ requests = st.builds(
     port_count=st.sampled_from([0, 0, 1, 2]),
 )
 arrays = st.sampled_from([None, None, ("a", 2), ("b", 1), ("c", 0)])
-submits = st.tuples(st.just("submit"), st.sampled_from(list(Priority)), requests, arrays)
-ends = st.tuples(st.just("end"), st.integers(0, 1000))
-waits = st.tuples(st.just("wait"), st.sampled_from([1.0, 60.0, 500.0]))
-steps = st.lists(st.one_of(submits, submits, ends, waits), min_size=1, max_size=25)
+steps = step_lists(requests, array=arrays)
 
 
 @settings(max_examples=300, deadline=None)
 @given(machines=machine_lists(), steps=steps, max_concurrent=st.integers(0, 6))
 def test_never_over_allocates_and_keeps_order(machines, steps, max_concurrent):
     """R10, R11, R33: amounts, GPU shares, ports, slots and array limits hold after every pass."""
-    yard = Simulation(machines, max_concurrent)
-    for step in steps:
-        if step[0] == "submit":
-            yard.submit(step[1], step[2], array=step[3])
-        elif step[0] == "end" and yard.running:
-            yard.end(sorted(yard.running)[step[1] % len(yard.running)])
-        elif step[0] == "wait":
-            yard.now += step[1]
-        yard.one_pass()
+    take(Simulation(machines, max_concurrent), steps)
 
 
 @settings(max_examples=200, deadline=None)
@@ -92,9 +80,7 @@ def test_never_over_allocates_and_keeps_order(machines, steps, max_concurrent):
 def test_a_second_pass_over_the_same_scene_starts_nothing(machines, steps):
     """A pass leaves nothing undone, so that no tick is needed to pick up the rest."""
     yard = Simulation(machines, 6)
-    for step in steps:
-        if step[0] == "submit":
-            yard.submit(step[1], step[2], array=step[3])
+    submit_all(yard, steps)
     yard.one_pass()
     assert yard.one_pass().placements == ()
 
@@ -103,7 +89,7 @@ def test_a_second_pass_over_the_same_scene_starts_nothing(machines, steps):
 @given(
     machines=machine_lists(),
     wanted=requests,
-    others=st.lists(st.tuples(st.sampled_from(list(Priority)), requests), max_size=6),
+    others=st.lists(st.tuples(priorities, requests), max_size=6),
 )
 def test_a_job_alone_at_the_front_starts_if_it_fits_at_all(machines, wanted, others):
     """Whatever waits behind, the first in order is placed as if it were alone."""
