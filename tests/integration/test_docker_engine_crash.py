@@ -6,14 +6,12 @@ import signal
 
 import pytest
 
-from docker_engine import IMAGE, host_places
+from docker_engine import IMAGE
+from image_jobs import LOOP, SHARE, settings_for, up
 from runyard.supervisor import journal
 from yards import kill9, until
 
 pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
-
-SHARE = {"cpu_cores": 0.5}
-LOOP = "echo up; while :; do sleep 0.1; done"
 
 
 @pytest.fixture
@@ -23,20 +21,8 @@ def engine(own_docker_engine):
 
 @pytest.fixture
 def yard(make_yard, engine):
-    env = {
-        "RUNYARD_DOCKER_HOST": engine.socket,
-        "RUNYARD_DOCKER_NETWORK": "none",
-        "RUNYARD_DOCKER_MOUNTS": ",".join(f"{place}:ro" for place in host_places()),
-        "RUNYARD_RECONCILE_INTERVAL": "1",
-    }
+    env = settings_for(engine) | {"RUNYARD_RECONCILE_INTERVAL": "1"}
     return make_yard(env=env).start()
-
-
-def up(yard, script, **fields):
-    ref = yard.submit(script, image=IMAGE, **{**SHARE, **fields})
-    until(lambda: "up" in yard.logs(ref), 60, lambda: (yard.job(ref), yard.logs(ref)))
-    yard.wait(ref, "running")
-    return ref
 
 
 def test_it_ends_while_the_engine_is_away(yard, engine, tmp_path):

@@ -1,31 +1,21 @@
-"""Jobs with an image, by a real server and a real engine."""
+"""Jobs with an image where one engine speaks for all; test_image_jobs.py has what may differ."""
 
 from __future__ import annotations
 
-import os
-import signal
-
 import pytest
 
-from docker_engine import IMAGE, UID, host_places
+from docker_engine import IMAGE, UID
+from image_jobs import LOOP, folder, run, settings_for, up
 from runyard.supervisor import journal
-from yards import SMALL, keeper_pid, keepers_of, kill9, until
+from yards import SMALL, until
 
 pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
-
-SHARE = {"cpu_cores": 0.5}  # containers get what they asked for, and no more
-LOOP = "echo up; while :; do sleep 0.1; done"
 
 
 @pytest.fixture
 def make_docker_yard(make_yard, docker_engine):
-    def make(engine=docker_engine, **settings):
-        env = {
-            "RUNYARD_DOCKER_HOST": engine.socket,
-            "RUNYARD_DOCKER_NETWORK": "none",
-            "RUNYARD_DOCKER_MOUNTS": ",".join(f"{place}:ro" for place in host_places()),
-        }
-        return make_yard(env=env | settings)
+    def make(**settings):
+        return make_yard(env=settings_for(docker_engine) | settings)
 
     return make
 
@@ -33,110 +23,6 @@ def make_docker_yard(make_yard, docker_engine):
 @pytest.fixture
 def yard(make_docker_yard, docker_engine):
     yield make_docker_yard().start()
-    assert docker_engine.containers() == []
-
-
-def run(yard, script, *states, **fields):
-    ref = yard.submit(script, image=IMAGE, **{**SHARE, **fields})
-    return ref, yard.wait(ref, *(states or ("completed",)), seconds=60)
-
-
-def up(yard, script, **fields):
-    """A job that said so."""
-    ref = yard.submit(script, image=IMAGE, **{**SHARE, **fields})
-    until(lambda: "up" in yard.logs(ref), 60, lambda: (yard.job(ref), yard.logs(ref)))
-    yard.wait(ref, "running")
-    return ref
-
-
-def folder(yard, ref):
-    return yard.data / "attempts" / f"{ref}.1"
-
-
-def test_it_runs_in_its_image(yard):
-    """R34: image, command, working directory, environment; its workspace is kept."""
-    script = 'pwd; echo "$MINE"; id -u; touch "$HOME/x" "$TMPDIR/y"; echo text >kept; ls /; env'
-    ref, job = run(yard, script, env_vars={"MINE": "my value"})
-    lines = yard.logs(ref)
-    assert lines[:3] == ["/workspace", "my value", str(os.getuid())]
-    assert "workspace" in lines
-    assert "root" not in lines[3:]  # the host's root has a folder of that name
-    env = dict(line.split("=", 1) for line in lines if "=" in line)
-    assert env["RUNYARD_JOB_ID"] == ref
-    assert env["CUDA_VISIBLE_DEVICES"] == ""
-    output = yard.data / "outputs" / ref
-    assert env["RUNYARD_OUTPUT_DIR"] == str(output)
-    assert (output / "kept").read_text() == "text\n"
-    assert (output / "checkpoints").is_dir()
-    assert job["executor"] == "docker"
-    [attempt] = yard.attempts(ref)
-    assert (attempt["executor"], attempt["exit_code"]) == ("docker", 0)
-
-
-def test_it_gets_what_it_asked_for(yard, docker_engine):
-    """R34: memory, CPUs, shared memory; no new rights, no privileges, no engine inside."""
-    ref = up(yard, LOOP, cpu_cores=0.5, memory_gb=0.25)
-    [container] = docker_engine.containers()
-    seen = docker_engine.inspect(container)
-    host = seen["HostConfig"]
-    assert (host["Memory"], host["NanoCpus"]) == (256 * 1024**2, 500_000_000)
-    assert host["ShmSize"] == 256 * 1024**2
-    assert host["SecurityOpt"] == ["no-new-privileges:true"]
-    assert (host["Privileged"], host["NetworkMode"]) == (False, "none")
-    assert not [m for m in seen["Mounts"] if docker_engine.socket_path.startswith(m["Source"])]
-    assert seen["Config"]["Labels"]["runyard.attempt"] == f"{ref}.1"
-    assert yard.cancel(ref).body["status"] == "cancelled"
-
-
-def test_out_of_memory_is_told(yard):
-    """R34: by the kernel, as the engine saw it."""
-    script = "x=$(head -c 400000000 /dev/zero | tr '\\0' x)"
-    ref, job = run(yard, script, "failed", memory_gb=0.0625)
-    assert job["reason"]["code"] == "oom"
-    assert job["reason"]["params"]["limit_mb"] == 64
-    [attempt] = yard.attempts(ref)
-    assert attempt["diagnosis"]["category"] == "host_oom"
-
-
-def test_cancel_with_grace_and_its_receipt(yard, docker_engine):
-    """R41: told to end, then killed, then gone; the receipt proves it."""
-    ref = up(yard, f"trap 'echo asked' TERM; {LOOP}", grace_s=0.5)
-    answer = yard.cancel(ref)
-    receipt = answer.body["receipt"]
-    assert answer.body["status"] == "cancelled"
-    assert [one["signal"] for one in receipt["signals"]] == ["TERM", "KILL"]
-    assert {one["target"] for one in receipt["signals"]} == {"container"}
-    assert receipt["proof"] == "container_removed"
-    assert docker_engine.containers() == []
-    assert "asked" in yard.logs(ref)
-
-
-def test_the_server_is_killed_in_between(yard):
-    """R43: what runs is adopted, what ended meanwhile has its exit code."""
-    running = up(yard, f"trap 'exit 5' TERM; {LOOP}")
-    going = yard.data.parent / "going"
-    ended = up(yard, "echo up; sleep 1; exit 9")
-    yard.kill9()
-    until(lambda: journal.read(str(folder(yard, ended))).exit, 60, going)
-    yard.start()
-    assert yard.wait(ended, "failed")["reason"] == {"code": "exit_code", "params": {"code": 9}}
-    assert yard.status(running) == "running"
-    assert yard.cancel(running).body["status"] == "cancelled"
-    assert yard.attempts(running)[0]["exit_code"] == 5
-
-
-def test_everybody_who_watched_is_killed(yard, docker_engine):
-    """R43, R54: server, keeper, supervisor and runner; the next server ends the container."""
-    ref = up(yard, f"trap '' TERM; {LOOP}", max_retries=0)
-    records = journal.read(str(folder(yard, ref)))
-    yard.kill9()
-    os.kill(keeper_pid(yard.data), signal.SIGKILL)
-    kill9(records.supervisor)
-    until(lambda: len(keepers_of(yard.data)) == 0)
-    yard.start()
-    job = yard.wait(ref, "failed", seconds=60)
-    assert job["reason"]["code"] == "supervisor_lost"
-    assert yard.attempts(ref)[0]["exit_code"] is None
     assert docker_engine.containers() == []
 
 

@@ -6,14 +6,13 @@ import os
 
 import pytest
 
-from docker_engine import host_places
+from image_jobs import SHARE, settings_for
 from image_registry import ImageRegistry, padded
 from runyard.supervisor import process_table
 from yards import all_pids, until
 
 pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
 
-SHARE = {"cpu_cores": 0.5}
 _PADDING = 8 * 1024 * 1024
 
 
@@ -30,12 +29,7 @@ def registry(docker_engine):
 
 @pytest.fixture
 def yard(make_yard, docker_engine):
-    env = {
-        "RUNYARD_DOCKER_HOST": docker_engine.socket,
-        "RUNYARD_DOCKER_NETWORK": "none",
-        "RUNYARD_DOCKER_MOUNTS": ",".join(f"{place}:ro" for place in host_places()),
-    }
-    yield make_yard(env=env).start()
+    yield make_yard(env=settings_for(docker_engine)).start()
     assert docker_engine.containers() == []
 
 
