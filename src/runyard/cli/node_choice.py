@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+
 from runyard.cli import exit_codes
 from runyard.cli.complaints import Complaint
 from runyard.sdk.client import Client
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "node", nargs="?", help="id or name; may be left out when there is only one"
+    )
 
 
 def chosen(client: Client, word: str | None) -> str:

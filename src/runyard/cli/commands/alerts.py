@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from runyard.cli import alert_rows, exit_codes, options, tables, wording
+from runyard.cli import alert_rows, answers, exit_codes, options, tables, wording
 from runyard.cli.complaints import Complaint
 
 
@@ -31,16 +31,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     status = None if args.all else ("open", "acknowledged")
     found = client.alerts(status=status, level=args.level, job=args.job)
-    if args.json:
-        tables.print_json(found)
-    elif args.quiet:
-        for alert in found:
-            print(alert["id"])
-    elif not found:
-        print(wording.say("no_alerts"))
-    else:
-        alert_rows.print_alerts(found)
-    return 0
+    empty = wording.say("no_alerts")
+    return answers.print_all(args, found, "id", alert_rows.print_alerts, empty=empty)
 
 
 def _numbers(args: argparse.Namespace) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from runyard.cli import formatting, options, tables, wording
+from runyard.cli import answers, formatting, options, tables, wording
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -15,17 +15,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     found = options.client(args).checkpoints(args.job)
-    if args.json:
-        tables.print_json(found)
-    elif args.quiet:
-        for one in found:
-            print(one["path"])
-    elif not found:
-        print(wording.say("no_checkpoints", job=args.job))
-    else:
-        headings = ("STEP", "VERDICT", "SIZE", "SAVED", "ATTEMPT", "KIND", "PATH")
-        tables.print_table(headings, [_row(one) for one in found], elastic=(6,))
-    return 0
+    empty = wording.say("no_checkpoints", job=args.job)
+    return answers.print_all(args, found, "path", _show, empty=empty)
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    headings = ("STEP", "VERDICT", "SIZE", "SAVED", "ATTEMPT", "KIND", "PATH")
+    tables.print_table(headings, [_row(one) for one in found], elastic=(6,))
 
 
 def _row(one: dict[str, Any]) -> list[str]:

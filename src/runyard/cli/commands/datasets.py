@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from runyard.cli import formatting, options, tables, wording
-from runyard.sdk.client import Client
+from runyard.cli import answers, formatting, options, tables, wording
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,38 +26,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     client = options.client(args)
     if args.action == "add":
-        return _added(args, client.create_dataset(args.name, args.uri, hash=args.hash))
+        made = client.create_dataset(args.name, args.uri, hash=args.hash)
+        told = {"dataset": made["name"], "id": made["id"], "variable": made["variable"]}
+        words = wording.say("dataset_added", **told)
+        return answers.print_one(args, made, words, id_name="id")
     if args.action in ("rm", "delete"):
         client.delete_dataset(args.name)
         print(wording.say("dataset_removed", dataset=args.name))
         return 0
-    return _list(args, client)
+    empty = wording.say("no_datasets")
+    return answers.print_all(args, client.datasets(), "id", _show, empty=empty)
 
 
-def _added(args: argparse.Namespace, made: dict[str, Any]) -> int:
-    if args.json:
-        tables.print_json(made)
-    elif args.quiet:
-        print(made["id"])
-    else:
-        told = {"dataset": made["name"], "id": made["id"], "variable": made["variable"]}
-        print(wording.say("dataset_added", **told))
-    return 0
-
-
-def _list(args: argparse.Namespace, client: Client) -> int:
-    found = client.datasets()
-    if args.json:
-        tables.print_json(found)
-    elif args.quiet:
-        for one in found:
-            print(one["id"])
-    elif not found:
-        print(wording.say("no_datasets"))
-    else:
-        headings = ("ID", "NAME", "VARIABLE", "ADDRESS", "HASH", "BY")
-        tables.print_table(headings, [_row(one) for one in found], elastic=(3,))
-    return 0
+def _show(found: list[dict[str, Any]]) -> None:
+    headings = ("ID", "NAME", "VARIABLE", "ADDRESS", "HASH", "BY")
+    tables.print_table(headings, [_row(one) for one in found], elastic=(3,))
 
 
 def _row(one: dict[str, Any]) -> list[str]:

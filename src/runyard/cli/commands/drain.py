@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from runyard.cli import node_choice, options, tables, wording
+from runyard.cli import answers, node_choice, options, wording
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "node", nargs="?", help="id or name; may be left out when there is only one"
-    )
+    node_choice.add(parser)
     options.add_read(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     client = options.client(args)
     node = node_choice.chosen(client, args.node)
-    answer = client.drain(node)
-    if args.json:
-        tables.print_json(answer)
-    else:
-        print(wording.say("drained", node=node))
-    return 0
+    return answers.print_one(args, client.drain(node), wording.say("drained", node=node))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from runyard.cli import options, tables, wording
+from runyard.cli import answers, options, tables, wording
 from runyard.cli.complaints import Complaint
 
 
@@ -25,23 +25,14 @@ def run(args: argparse.Namespace) -> int:
             raise Complaint(f"Which GPU? As in: runyard gpus {args.action} 0")
         fence = args.action == "fence"
         changed = client.fence(args.gpu, reason=args.reason) if fence else client.unfence(args.gpu)
-        if args.json:
-            tables.print_json(changed)
-        else:
-            print(wording.say("fenced" if fence else "unfenced", gpu=args.gpu))
-        return 0
-    gpus = client.gpus()
-    if args.json:
-        tables.print_json(gpus)
-    elif args.quiet:
-        for gpu in gpus:
-            print(gpu.get("uuid"))
-    elif not gpus:
-        print(wording.say("no_gpus"))
-    else:
-        headings = ("GPU", "NODE", "NAME", "MEMORY", "STATE", "JOBS", "OTHERS")
-        tables.print_table(headings, [_row(gpu) for gpu in gpus], elastic=(2, 6))
-    return 0
+        words = wording.say("fenced" if fence else "unfenced", gpu=args.gpu)
+        return answers.print_one(args, changed, words)
+    return answers.print_all(args, client.gpus(), "uuid", _show, empty=wording.say("no_gpus"))
+
+
+def _show(gpus: list[dict[str, Any]]) -> None:
+    headings = ("GPU", "NODE", "NAME", "MEMORY", "STATE", "JOBS", "OTHERS")
+    tables.print_table(headings, [_row(gpu) for gpu in gpus], elastic=(2, 6))
 
 
 def _row(gpu: dict[str, Any]) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from typing import Any
 
-from runyard.cli import amounts, exit_codes, formatting, options, tables, wording
+from runyard.cli import amounts, answers, exit_codes, formatting, options, tables, wording
 from runyard.cli.complaints import Complaint
 from runyard.sdk.client import Client
 
@@ -35,16 +36,7 @@ def run(args: argparse.Namespace) -> int:
         client.revoke_key(key["key_id"])
         print(wording.say("key_revoked", key=key["name"]))
         return 0
-    keys = client.keys()
-    if args.json:
-        tables.print_json(keys)
-    elif args.quiet:
-        for key in keys:
-            print(key["key_id"])
-    else:
-        headings = ("ID", "NAME", "ROLE", "BEGINS", "CREATED", "USED", "EXPIRES")
-        tables.print_table(headings, [_row(key) for key in keys], elastic=(1,))
-    return 0
+    return answers.print_all(args, client.keys(), "key_id", _show)
 
 
 def _create(args: argparse.Namespace, client: Client) -> int:
@@ -58,8 +50,6 @@ def _create(args: argparse.Namespace, client: Client) -> int:
     elif args.quiet:
         print(secret)
     else:
-        import sys
-
         print(wording.say("key_once"), file=sys.stderr)
         print(secret)
     return 0
@@ -73,6 +63,11 @@ def _found(client: Client, word: str) -> dict[str, Any]:
         return found[0]
     what = "There is no key" if not found else "More than one key is called"
     raise Complaint(f"{what} '{word}'.", hint="See 'runyard keys ls'.", code=exit_codes.NOT_FOUND)
+
+
+def _show(keys: list[dict[str, Any]]) -> None:
+    headings = ("ID", "NAME", "ROLE", "BEGINS", "CREATED", "USED", "EXPIRES")
+    tables.print_table(headings, [_row(key) for key in keys], elastic=(1,))
 
 
 def _row(key: dict[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from runyard.cli import amounts, job_rows, options, tables, wording
+from runyard.cli import amounts, answers, job_rows, options, tables, wording
 from runyard.cli.complaints import Complaint
 from runyard.sdk import errors
 from runyard.sdk.client import Client
@@ -45,18 +45,14 @@ def run(args: argparse.Namespace) -> int:
     if args.watch and not args.json and not args.quiet:
         return _watch(client, query, args.limit)
     rows, total = fetch(client, query, args.limit)
-    if args.json:
-        tables.print_json(rows)
-    elif args.quiet:
-        for row in rows:
-            print(row["job_id"])
-    elif not rows:
-        print(wording.say("nothing_matches" if query else "no_jobs"))
-    else:
+
+    def show(rows: list[dict[str, Any]]) -> None:
         tables.print_table(job_rows.HEADINGS, job_rows.rows(rows), elastic=job_rows.ELASTIC)
         if total > len(rows):
             print(tables.dim(wording.say("more_jobs", more=total - len(rows), total=total)))
-    return 0
+
+    empty = wording.say("nothing_matches" if query else "no_jobs")
+    return answers.print_all(args, rows, "job_id", show, empty=empty)
 
 
 def fetch(client: Client, query: dict[str, Any], limit: int) -> tuple[list[dict[str, Any]], int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from runyard.cli import formatting, options, tables
+from runyard.cli import answers, formatting, options, tables
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -13,16 +13,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    nodes = options.client(args).nodes()
-    if args.json:
-        tables.print_json(nodes)
-    elif args.quiet:
-        for node in nodes:
-            print(node.get("node_id"))
-    else:
-        headings = ("NODE", "NAME", "KIND", "STATE", "CPU", "MEMORY", "GPUS", "LOAD", "SEEN")
-        tables.print_table(headings, [_row(node) for node in nodes], elastic=(1,))
-    return 0
+    return answers.print_all(args, options.client(args).nodes(), "node_id", _show)
+
+
+def _show(nodes: list[dict[str, Any]]) -> None:
+    headings = ("NODE", "NAME", "KIND", "STATE", "CPU", "MEMORY", "GPUS", "LOAD", "SEEN")
+    tables.print_table(headings, [_row(node) for node in nodes], elastic=(1,))
 
 
 def _row(node: dict[str, Any]) -> list[str]:

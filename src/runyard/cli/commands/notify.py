@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from runyard.cli import exit_codes, formatting, options, tables, wording
+from runyard.cli import answers, exit_codes, formatting, options, tables, wording
 from runyard.cli.complaints import Complaint
 from runyard.sdk.client import Client
 
@@ -59,9 +59,10 @@ def run(args: argparse.Namespace) -> int:
         return _test(args, client)
     if args.action == "deliveries":
         found = client.deliveries(status=args.status, job=args.job, limit=args.limit)
-        return _list(args, found, "delivery", "no_deliveries", _print_deliveries)
-    found = client.notification_targets()
-    return _list(args, found, "id", "no_targets", _print_targets)
+        empty = wording.say("no_deliveries")
+        return answers.print_all(args, found, "delivery", _show_deliveries, empty=empty)
+    empty = wording.say("no_targets")
+    return answers.print_all(args, client.notification_targets(), "id", _show_targets, empty=empty)
 
 
 def _add(args: argparse.Namespace, client: Client) -> int:
@@ -73,13 +74,8 @@ def _add(args: argparse.Namespace, client: Client) -> int:
         events=args.events,
         enabled=not args.off,
     )
-    if args.json:
-        tables.print_json(made)
-    elif args.quiet:
-        print(made["id"])
-    else:
-        print(wording.say("target_added", target=made["name"], events=", ".join(made["events"])))
-    return 0
+    words = wording.say("target_added", target=made["name"], events=", ".join(made["events"]))
+    return answers.print_one(args, made, words, id_name="id")
 
 
 def _test(args: argparse.Namespace, client: Client) -> int:
@@ -119,22 +115,7 @@ def _found(client: Client, word: str) -> dict[str, Any]:
     raise Complaint(message, hint="See 'runyard notify ls'.", code=exit_codes.NOT_FOUND)
 
 
-def _list(
-    args: argparse.Namespace, found: list[dict[str, Any]], id_name: str, none: str, show: Any
-) -> int:
-    if args.json:
-        tables.print_json(found)
-    elif args.quiet:
-        for one in found:
-            print(one[id_name])
-    elif not found:
-        print(wording.say(none))
-    else:
-        show(found)
-    return 0
-
-
-def _print_targets(found: list[dict[str, Any]]) -> None:
+def _show_targets(found: list[dict[str, Any]]) -> None:
     headings = ("ID", "NAME", "TYPE", "ADDRESS", "EVENTS", "SIGNED", "ON")
     rows = [
         [
@@ -151,7 +132,7 @@ def _print_targets(found: list[dict[str, Any]]) -> None:
     tables.print_table(headings, rows, elastic=(3, 4))
 
 
-def _print_deliveries(found: list[dict[str, Any]]) -> None:
+def _show_deliveries(found: list[dict[str, Any]]) -> None:
     headings = ("DELIVERY", "EVENT", "JOB", "TO", "STATUS", "TRIES", "WRITTEN", "NEXT", "ERROR")
     rows = [
         [

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from runyard.cli import amounts, formatting, options, tables, wording
+from runyard.cli import amounts, answers, formatting, options, tables, wording
 from runyard.sdk.client import Client
 
 ACTIONS = ("notify", "cancel", "checkpoint-and-stop", "retry")
@@ -48,33 +48,27 @@ def run(args: argparse.Namespace) -> int:
         made = client.create_rule(
             args.name, args.expression, for_=args.length, level=args.level, actions=args.does
         )
-        return _shown(args, made, "rule_added")
+        return _answer(args, made, "rule_added")
     if args.action in ("enable", "disable"):
         on = args.action == "enable"
         changed = client.change_rule(args.name, enabled=on)
-        return _shown(args, changed, "rule_enabled" if on else "rule_disabled")
+        return _answer(args, changed, "rule_enabled" if on else "rule_disabled")
     if args.action in ("rm", "delete"):
         client.delete_rule(args.name)
         print(wording.say("rule_removed", rule=args.name))
         return 0
     if args.action == "preview":
         return _preview(args, client)
-    return _list(args, client)
+    return answers.print_all(args, client.rules(), "name", _show, empty=wording.say("no_rules"))
 
 
-def _list(args: argparse.Namespace, client: Client) -> int:
-    found = client.rules()
-    if args.json:
-        tables.print_json(found)
-    elif args.quiet:
-        for rule in found:
-            print(rule["name"])
-    elif not found:
-        print(wording.say("no_rules"))
-    else:
-        headings = ("ID", "NAME", "LEVEL", "WHEN", "FOR", "DOES", "STATE", "BY")
-        tables.print_table(headings, [_row(rule) for rule in found], elastic=(3,))
-    return 0
+def _answer(args: argparse.Namespace, rule: dict[str, Any], key: str) -> int:
+    return answers.print_one(args, rule, wording.say(key, rule=rule["name"]), id_name="name")
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    headings = ("ID", "NAME", "LEVEL", "WHEN", "FOR", "DOES", "STATE", "BY")
+    tables.print_table(headings, [_row(rule) for rule in found], elastic=(3,))
 
 
 def _row(rule: dict[str, Any]) -> list[str]:
@@ -117,14 +111,4 @@ def _preview(args: argparse.Namespace, client: Client) -> int:
             for one in found["firings"]
         ]
         tables.print_table(("JOB", "HELD SINCE", "FIRED", "UNTIL"), rows, elastic=(0,))
-    return 0
-
-
-def _shown(args: argparse.Namespace, rule: dict[str, Any], key: str) -> int:
-    if args.json:
-        tables.print_json(rule)
-    elif getattr(args, "quiet", False):
-        print(rule["name"])
-    else:
-        print(wording.say(key, rule=rule["name"]))
     return 0
