@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runyard.engine.actor import Actor
-from runyard.executors.base import Executor
+from runyard.executors.base import Executor, Images
 from runyard.settings import Settings
 from runyard.stores.base import JobFilter, Store
 from runyard.stores.opening import open_store
@@ -43,6 +43,7 @@ class EngineYard:
         machine: ScriptedMachine | None = None,
         node_id: str = "node-1",
         others: Sequence[Executor] = (),
+        images: Images | None = None,
         wrap=lambda store: store,
         **settings,
     ) -> None:
@@ -61,6 +62,7 @@ class EngineYard:
         self.machine = machine or ScriptedMachine()
         self.node_id = node_id
         self._others = others
+        self._images = images
         self._wrap = wrap
         self._compose()
 
@@ -74,6 +76,7 @@ class EngineYard:
             self.node_id,
             self.clock,
             self._others,
+            self._images,
         )
 
     # life

@@ -10,7 +10,7 @@ from runyard.engine.hub import Hub
 from runyard.engine.machine import Machine
 from runyard.engine.parts import Parts
 from runyard.engine.yard import Yard
-from runyard.executors.base import Executor
+from runyard.executors.base import Executor, Images
 from runyard.settings import Settings
 from runyard.stores.base import Store
 from scripted_machine import ScriptedMachine
@@ -24,6 +24,7 @@ def compose(
     node_id: str = "node-1",
     clock: Callable[[], float] = time.time,
     others: Sequence[Executor] = (),
+    images: Images | None = None,
 ) -> tuple[Parts, Yard]:
     """A yard that is not opened yet, and what it is made of."""
 
@@ -48,5 +49,6 @@ def compose(
         node_id=node_id,
         clock=clock,
         random=secrets.token_bytes,
+        images=images,
     )
     return parts, Yard(parts, machine.tag_of)

@@ -131,6 +131,8 @@ def compose(settings: Settings, store: Store, *, node_id: str | None = None) -> 
     locks = GpuLocks(settings.gpu_lock_dir, server_id)
     gpus = NvmlProbe(settings.gpus)
     tallies = Tallies()
+    executors = _executors(settings, server_id)
+    docker = executors.get("docker")
     store = timed(store, tallies.write_s.add)
     machine = Machine(
         settings,
@@ -144,7 +146,7 @@ def compose(settings: Settings, store: Store, *, node_id: str | None = None) -> 
     parts = Parts(
         settings=settings,
         store=store,
-        executors=_executors(settings, server_id),
+        executors=executors,
         machine=machine,
         hub=Hub(),
         node_id=server_id,
@@ -157,6 +159,7 @@ def compose(settings: Settings, store: Store, *, node_id: str | None = None) -> 
         gpu_meter=gpus,
         kernel_log=KernelLog(),
         tallies=tallies,
+        images=docker.images if isinstance(docker, DockerExecutor) else None,
     )
     return Yard(parts, process_table.tag)
 

@@ -48,6 +48,8 @@ def reason(given: Mapping[str, Any] | None) -> str:
         return preflight_words.reason(code, params)
     # A job of several nodes may need more of them than there are, or larger ones.
     worded = "never_fits_nodes" if code == "never_fits" and "each" in params else code
+    if code == "start_failed" and params.get("step") in ("container", "pull"):
+        worded = f"{code}_{params['step']}"
     template = _words().REASONS.get(worded)
     if template is None:
         from runyard.cli import repair_words  # which asks this module for the language
@@ -171,7 +173,7 @@ def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
             shown[name] = ", ".join(map(process, params[name])) or words.MESSAGES["nobody"]
     if code == "gpu_memory_held":
         shown["gpus"] = ", ".join(_held_gpu(item) for item in params.get("gpus") or ())
-    if code == "preparing":
+    if code in ("preparing", "pulling_image"):
         shown["what"] = _preparing(params)
     if code == "preparation_failed":
         shown["what"] = _preparation_failure(params)

@@ -14,9 +14,11 @@ from runyard.domain.states import AttemptEnd, JobStatus
 # Causes of an end record
 NEVER_STARTED = "never_started"
 GPU_LOCKED = "gpu_locked"  # another server took the GPU between our look and our start
+PORT_TAKEN = "port_taken"  # somebody uses a port that was granted, seen right before the start
 EXEC_FAILED = "exec_failed"
 CWD_MISSING = "cwd_missing"
 ISOLATION_UNAVAILABLE = "isolation_unavailable"  # strict was asked for, the machine forbids it
+GPU_RUNTIME_MISSING = "gpu_runtime_missing"  # its engine cannot give a container GPUs
 START_FAILED = "start_failed"  # its folders or its log could not be made
 SERVICE_FAILED = "service_failed"  # a service did not get ready, or ended in failure
 TIMEOUT = "timeout"
@@ -88,6 +90,8 @@ def _uncancelled(
         return AttemptEnd.NEVER_STARTED, Reason(reasons.NEVER_STARTED, dict(detail))
     if cause == GPU_LOCKED:
         return AttemptEnd.NEVER_STARTED, Reason(reasons.GPU_LOCKED, dict(detail))
+    if cause == PORT_TAKEN:
+        return AttemptEnd.NEVER_STARTED, Reason(reasons.PORT_TAKEN, dict(detail))
     if cause == EXEC_FAILED:
         return AttemptEnd.FAILED, Reason(reasons.EXEC_FAILED, dict(detail))
     if cause == START_FAILED:
@@ -96,6 +100,8 @@ def _uncancelled(
         return AttemptEnd.FAILED, Reason(reasons.CWD_MISSING, dict(detail))
     if cause == ISOLATION_UNAVAILABLE:
         return AttemptEnd.FAILED, Reason(reasons.ISOLATION_UNAVAILABLE, dict(detail))
+    if cause == GPU_RUNTIME_MISSING:
+        return AttemptEnd.FAILED, Reason(reasons.GPU_RUNTIME_MISSING, dict(detail))
     if cause == SERVICE_FAILED:
         return AttemptEnd.FAILED, Reason(reasons.SERVICE_FAILED, dict(detail))
     if cause == TIMEOUT:

@@ -114,6 +114,7 @@ class JobSpec:
     prefetch: tuple[str, ...] = ()  # addresses that must be here before it starts
     datasets: tuple[Dataset, ...] = ()  # those of dataset_ids, as they were at submit
     preflight: bool | None = None  # None until it is decided at submit
+    pull: bool = False  # its image must be here before it is placed; decided at submit
     notify: tuple[NotifyTarget, ...] = ()
     checkpoint: CheckpointSpec | None = None
     distributed: Distributed | None = None  # set exactly when the job type says so

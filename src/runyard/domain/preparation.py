@@ -88,8 +88,12 @@ def is_checked(spec: JobSpec, *, by_default: bool, gpus_fit: bool) -> bool:
 
 def stages(spec: JobSpec) -> tuple[Stage, ...]:
     """What has to be done before the job may be placed, in this order."""
-    checked = (Stage.PREFLIGHT,) if spec.preflight else ()
-    return (*checked, Stage.PREFETCH) if spec.downloads else checked
+    wanted = (
+        (Stage.PREFLIGHT, bool(spec.preflight)),
+        (Stage.PULL, spec.pull),
+        (Stage.PREFETCH, spec.downloads),
+    )
+    return tuple(stage for stage, needed in wanted if needed)
 
 
 def needed(spec: JobSpec) -> bool:
@@ -132,19 +136,23 @@ def next_step(
         return Begin(ended_at, stage) if lost < _MOST_LOST else GiveUp(_failure(last))
     failures = sum(not _was_lost(one) and one.cause not in ending.CANCELLED for one in tries)
     code = (last.outcome or {}).get("code")
-    if stage is Stage.PREFETCH and code in PASSING and failures <= len(delays):
+    if stage is not Stage.PREFLIGHT and code in PASSING and failures <= len(delays):
         return Begin(ended_at + delays[failures - 1], stage)
     return GiveUp(_failure(last))
 
 
 def _was_lost(one: Preparation) -> bool:
-    if one.stage is Stage.PREFLIGHT and one.signal is not None:
+    if one.stage is not Stage.PREFETCH and one.signal is not None:
         return True  # somebody killed it, which says nothing about the job
     return one.cause in ending.LOST or one.cause == ending.NEVER_STARTED
 
 
 def _failure(last: Preparation) -> Reason:
     told = dict(last.outcome or {})
+    if last.stage is Stage.PULL and told.get("message"):
+        # As an engine's own words are told when a container cannot be started.
+        words = {"step": last.stage.value, "path": told.get("uri"), "message": told["message"]}
+        return Reason(reasons.START_FAILED, words)
     told.pop("report", None)  # shown with the job
     told.setdefault("code", "lost" if _was_lost(last) else "failed")
     if last.exit_code is not None:

@@ -39,6 +39,8 @@ RESERVED = "reserved"  # params: job: a longer-waiting job has first call on wha
 NODE_DRAINED = "node_drained"
 NO_NODE = "no_node"
 PREPARING = "preparing"  # params: stage, done_bytes, total_bytes: not ready to be placed yet
+# params: image, bytes_done, bytes_total, layers_done, layers_total; until, last: tried again then
+PULLING_IMAGE = "pulling_image"
 # params: image; while it is pulled also bytes_done, bytes_total, layers_done, layers_total
 STARTING_CONTAINER = "starting_container"
 STARTING_SERVICES = "starting_services"  # params: services: main starts when all are ready
@@ -73,6 +75,7 @@ CRASHED = "crashed"  # params: signal, name
 EXEC_FAILED = "exec_failed"  # params: errno, path, message
 CWD_MISSING = "cwd_missing"  # params: path
 ISOLATION_UNAVAILABLE = "isolation_unavailable"  # params: path (what is missing), errno, message
+GPU_RUNTIME_MISSING = "gpu_runtime_missing"  # params: path (its image), message (the engine's)
 TIMED_OUT = "timed_out"  # params: limit_s
 SUPERVISOR_LOST = "supervisor_lost"
 HOST_RESTARTED = "host_restarted"
@@ -80,4 +83,6 @@ NEVER_STARTED = "never_started"
 START_FAILED = "start_failed"  # params: step, path, errno, message
 STUCK = "stuck"  # params: processes [{pid, state, name, where}], by: what cannot be killed
 GPU_LOCKED = "gpu_locked"  # params: path, owner: another server on this machine has it
+# params: port, node (of the first), refused [{slice, node, port}]: granted, in use by others
+PORT_TAKEN = "port_taken"
 RETRIES_USED_UP = "retries_used_up"  # params: max_retries, last (a reason)

@@ -33,6 +33,10 @@ _HOPELESS = frozenset(
         errno.EROFS,
     }
 )
+# What the machine lacks it lacks the next time, too.
+_MISSING = frozenset(
+    {ending.CWD_MISSING, ending.ISOLATION_UNAVAILABLE, ending.GPU_RUNTIME_MISSING}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def delay_reason(last: Reason | None, until: float, attempt: int) -> Reason:
 
 def is_hopeless(cause: str, detail: Mapping[str, Any]) -> bool:
     """Whether trying again cannot help."""
-    if cause in (ending.CWD_MISSING, ending.ISOLATION_UNAVAILABLE):
+    if cause in _MISSING:
         return True
     unexecutable = (ending.EXEC_FAILED, ending.START_FAILED, ending.SERVICE_FAILED)
     return cause in unexecutable and detail.get("errno") in _HOPELESS

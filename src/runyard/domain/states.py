@@ -27,6 +27,7 @@ class Stage(StrEnum):
     """How far a job or attempt has come inside its status."""
 
     PREFLIGHT = "preflight"
+    PULL = "pull"
     PREFETCH = "prefetch"
     STARTING = "starting"
     RUNNING = "running"

@@ -9,7 +9,7 @@ from runyard.engine.board import Board
 from runyard.engine.hub import Hub
 from runyard.engine.machine import Machine
 from runyard.engine.tallies import Tallies
-from runyard.executors.base import Executor
+from runyard.executors.base import Executor, Images
 from runyard.probes.base import CheckpointCheck, EventFiles, KernelNews
 from runyard.probes.readings import GpuMeter, NodeMeter
 from runyard.settings import Settings
@@ -33,3 +33,4 @@ class Parts:
     gpu_meter: GpuMeter | None = None
     kernel_log: KernelNews | None = None
     tallies: Tallies = field(default_factory=Tallies)
+    images: Images | None = None  # of the executor that runs them

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from runyard.domain import events, preparation, reasons, states
 from runyard.domain.events import Event
@@ -18,6 +18,7 @@ from runyard.engine.parts import Parts
 from runyard.engine.placing import fingerprint
 from runyard.engine.prefetch_plan import PrefetchPlan
 from runyard.engine.preflight_plan import PreflightPlan
+from runyard.engine.pull_plan import PullPlan
 from runyard.executors.base import End, Executor, ExecutorUnavailable, Sight, Stop
 from runyard.stores.base import Transaction
 
@@ -39,6 +40,7 @@ class Preparer:
         self._commands = commands
         self._prefetch = PrefetchPlan(parts.settings)
         self._preflight = PreflightPlan(parts.settings)
+        self._pull = PullPlan(parts)
         self._wake = wake
         self.open = False  # until the yard opens, and again when it shuts down
 
@@ -54,16 +56,19 @@ class Preparer:
                 one.status is AttemptStatus.STOPPING
                 for one in reader.live_preparations(self._parts.node_id)
             )
-            unprepared = bool(reader.unprepared_jobs())
+            unprepared = reader.unprepared_jobs()
         if stopping:
             self.reconcile(at_start=False)  # passes on what a broken dependency asked for
         if not unprepared:
             return None
+        here = self._pull.look(unprepared)
         now = self._parts.clock()
         due: list[float] = []
+        passed: list[Job] = []
 
         def work(tx: Transaction) -> list[tuple[Job, Preparation]]:
             due.clear()
+            passed.clear()
             free = self._free(tx)
             begun: list[tuple[Job, Preparation]] = []
             for job in tx.unprepared_jobs():
@@ -72,6 +77,10 @@ class Preparer:
                     _fail(tx, job, step.reason, now)
                 elif step is not None and step.due > now:
                     due.append(step.due)
+                elif step is not None and step.stage is Stage.PULL and _settles(here, job):
+                    if here.get(job.spec.image or ""):
+                        passed.append(job)
+                        self._pass(tx, job, step.stage, now)
                 elif step is not None and free[step.stage] > 0 and self._is_for_us(job):
                     free[step.stage] -= 1
                     begun.append((job, self._begin(tx, job, step.stage, now)))
@@ -80,6 +89,8 @@ class Preparer:
         shared = self._parts.store.shared
         for job, begun in self._parts.store.write(work, exclusive=shared):
             self._launch(executor, job, begun)
+        if passed:
+            self._wake()
         return max(0.0, min(due) - now) if due else None
 
     def _next(self, tx: Transaction, job: Job) -> preparation.Begin | preparation.GiveUp | None:
@@ -88,9 +99,8 @@ class Preparer:
 
     def _free(self, tx: Transaction) -> dict[Stage, int]:
         """How many more may begin: quick checks never wait for long downloads."""
-        free = dict.fromkeys(
-            (Stage.PREFLIGHT, Stage.PREFETCH), self._parts.settings.max_preparations
-        )
+        stages = (Stage.PREFLIGHT, Stage.PULL, Stage.PREFETCH)
+        free = dict.fromkeys(stages, self._parts.settings.max_preparations)
         for living in tx.live_preparations(self._parts.node_id):
             free[living.stage] -= 1
         return free
@@ -101,10 +111,17 @@ class Preparer:
         capacity = self._parts.machine.capacity_for(job.spec.executor)
         return not self._parts.store.shared or wanted <= 1000 * len(capacity.gpus)
 
-    def _begin(self, tx: Transaction, job: Job, stage: Stage, now: float) -> Preparation:
+    def _pass(self, tx: Transaction, job: Job, stage: Stage, now: float) -> None:
+        """What it would bring is here."""
+        passed = replace(self._next_of(tx, job, stage, now), status=AttemptStatus.ENDED)
+        tx.insert_preparation(replace(passed, exit_code=0, started_at=now, ended_at=now))
+        ready, reason = readiness.refresh(tx, job, hold=job.hold, now=now)
+        tx.update_job(job.id, states.WAITING, ready=ready, reason=reason)
+
+    def _next_of(self, tx: Transaction, job: Job, stage: Stage, now: float) -> Preparation:
         number = len(tx.preparations(job.id)) + 1
         machine = self._parts.machine
-        begun = Preparation(
+        return Preparation(
             preparation_id=preparation.preparation_id(job.ref, number),
             job_id=job.id,
             number=number,
@@ -116,6 +133,9 @@ class Preparer:
             tag=fingerprint(self._parts.random(8)),
             created_at=now,
         )
+
+    def _begin(self, tx: Transaction, job: Job, stage: Stage, now: float) -> Preparation:
+        begun = self._next_of(tx, job, stage, now)
         tx.insert_preparation(begun)
         told = {"stage": stage.value}
         event = Event(events.PREPARATION_STARTED, now, _ACTOR, begun.preparation_id, told)
@@ -133,14 +153,16 @@ class Preparer:
                 end = End(None, None, "never_started", "server", self._parts.clock())
                 self.ended([(begun.preparation_id, end)])
             return
-        if begun.stage is Stage.PREFLIGHT:
-            log.info("preparation started: preflight")
-        else:
+        if begun.stage is Stage.PREFETCH:
             log.info(
                 "preparation started: {} to fetch", len(job.spec.prefetch) + len(job.spec.datasets)
             )
+        else:
+            log.info("preparation started: {}", begun.stage.value)
 
-    def _plan_of(self, one: Preparation) -> PrefetchPlan | PreflightPlan:
+    def _plan_of(self, one: Preparation) -> PrefetchPlan | PreflightPlan | PullPlan:
+        if one.stage is Stage.PULL:
+            return self._pull
         return self._preflight if one.stage is Stage.PREFLIGHT else self._prefetch
 
     # ends
@@ -201,6 +223,8 @@ class Preparer:
         if done.to is JobStatus.CANCELLED:
             if done.of.stage is Stage.PREFLIGHT:
                 log.info("job cancelled during its preflight: nothing of it runs any more")
+            elif done.of.stage is Stage.PULL:
+                log.info("job cancelled during its pull: nothing of it runs any more")
             else:
                 log.info("job cancelled during its download: nothing of it runs any more")
         elif done.to is JobStatus.FAILED:
@@ -260,6 +284,11 @@ class Preparer:
 
     def _executor(self) -> Executor | None:
         return self._parts.executors.get(PREPARED_BY)
+
+
+def _settles(here: Mapping[str, bool], job: Job) -> bool:
+    """Whether there is nothing to pull for it now: its image is here, or nobody can say."""
+    return here.get(job.spec.image or "") is not False
 
 
 def _cancelled(tx: Transaction, job: Job, end: End) -> list[Job]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from runyard.domain import preparation, reasons
-from runyard.domain.job import Job, NewJob, Submission
+from runyard.domain.job import Job, JobSpec, NewJob, Submission
 from runyard.domain.peaks import Suggestion
 from runyard.domain.reasons import Reason
 from runyard.domain.scheduling import estimate, placement
 from runyard.domain.scheduling.view import Placement, ShapeView, WaitingJobView
-from runyard.domain.states import JobStatus
+from runyard.domain.states import JobStatus, Stage
 from runyard.engine import dataset_desk, readiness
 from runyard.engine.actor import Actor
 from runyard.engine.parts import Parts
 from runyard.engine.peak_keeping import PeakKeeping
 from runyard.engine.placing import Placer
+from runyard.engine.pull_plan import PullPlan
 from runyard.engine.submitting import Submitter, found_dependencies
 from runyard.engine.watched import forecasts
 from runyard.stores.base import Reader
@@ -47,6 +48,7 @@ class Previews:
         self._submitter = submitter
         self._placer = placer
         self._peaks = peaks
+        self._pull = PullPlan(parts)
 
     def of(self, submission: Submission, actor: Actor) -> Preview:
         """BadRequest and its kinds say what a submit would refuse."""
@@ -56,13 +58,15 @@ class Previews:
         with self._parts.store.read() as reader:
             [draft] = dataset_desk.taken_along(reader, [draft])
             waits_for = found_dependencies(reader, submission)
-            prepared = not preparation.needed(draft.spec)
+            spared = self._pull.spared(draft.spec)
+            prepared = not preparation.needed(spared)
             ready, own = readiness.of_new(draft.hold, waits_for, prepared=prepared)
             as_job = _job(draft, now)
             if ready or (own is not None and own.code == reasons.PREPARING):
                 found = self._in_the_queue(reader, draft, as_job, now)
                 # It is placed as soon as that is done, if it still fits then.
-                found = found if own is None else replace(found, placed=None, reason=own)
+                if own is not None:
+                    found = replace(found, placed=None, reason=_brought_first(spared, own))
             else:
                 unmet = tuple(ref for _, ref, _ in waits_for)
                 found = Preview(draft, None, own, blockers=unmet)
@@ -92,6 +96,12 @@ class Previews:
         ahead = [one.ref for one in reader.waiting_ahead(job, _NAMED)]
         blockers = (*ahead, *(one.ref for one in busy))
         return Preview(draft, None, reason, position, low, high, blockers)
+
+
+def _brought_first(spec: JobSpec, own: Reason) -> Reason:
+    if preparation.stages(spec)[0] is not Stage.PULL:
+        return own
+    return Reason(reasons.PULLING_IMAGE, {"image": spec.image})
 
 
 def _job(draft: NewJob, now: float) -> Job:

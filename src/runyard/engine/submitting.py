@@ -19,7 +19,7 @@ from runyard.domain import (
     states,
 )
 from runyard.domain.events import Event
-from runyard.domain.job import Dependency, Job, NewJob, Submission
+from runyard.domain.job import Dependency, Job, JobSpec, NewJob, Submission
 from runyard.domain.scheduling import defaults
 from runyard.domain.states import JobStatus
 from runyard.engine import dataset_desk, leases, readiness, story
@@ -137,6 +137,18 @@ class Submitter:
         offered = {node.kind for node in self._parts.machine.offered}
         return executor not in offered and (executor != "auto" or "local" in self._parts.executors)
 
+    def _is_pulled_first(self, spec: JobSpec) -> bool:
+        """Before it is given anything; what can never fit here is not kept from saying so."""
+        if self._parts.images is None or self._parts.settings.docker_pull == "never":
+            return False
+        capacity = self._parts.machine.capacity
+        fits = (
+            spec.request.gpu_milli <= 1000 * len(capacity.gpus)
+            and spec.request.cpu_milli <= capacity.cpu_milli
+            and spec.request.memory_mb <= capacity.memory_mb
+        )
+        return fits or self._parts.store.shared
+
     def draft(self, submission: Submission, actor: Actor, now: float) -> NewJob:
         """With the defaults of this server."""
         settings = self._parts.settings
@@ -162,6 +174,8 @@ class Submitter:
         )
         if checked or spec.preflight is not None:
             spec = replace(spec, preflight=checked)
+        if spec.image is not None and self._is_pulled_first(spec):
+            spec = replace(spec, pull=True)
         return NewJob(
             ref=ids.job_ref(self._parts.random(16)),
             spec=spec,

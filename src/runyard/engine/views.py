@@ -17,6 +17,7 @@ from runyard.engine.main_metrics import MainMetric, MainMetrics
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
 from runyard.engine.prefetch_plan import PrefetchPlan
+from runyard.engine.pull_plan import PullPlan
 from runyard.engine.watched import Watched, Watching, at_a_glance, forecasts
 from runyard.stores.base import ActiveAttempt, JobFilter, JobPage, Reader
 
@@ -66,6 +67,7 @@ class Views:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._prefetch = PrefetchPlan(parts.settings)
+        self._pull = PullPlan(parts)
         self._watching = Watching(parts.board)
         self._main_metrics = MainMetrics(parts.board)
 
@@ -198,7 +200,8 @@ class Views:
                     waits[job.shape_id] = reader.shape_wait(job.shape_id)
                 reason = waits[job.shape_id] or Reason(reasons.QUEUED)
             elif reason is not None and reason.code == reasons.PREPARING:
-                reason = self._prefetch.as_seen(reason, job.ref)
+                seen = self._pull.as_seen(reason, job)
+                reason = self._prefetch.as_seen(reason, job.ref) if seen is reason else seen
             elif reason is not None and reason.code == reasons.STARTING_CONTAINER:
                 data_dir = self._parts.settings.data_dir
                 reason = container_starts.as_seen(reason, data_dir, job.attempt_id())

@@ -58,6 +58,7 @@ class SliceLaunch:
     env: Mapping[str, str]  # on top of the attempt's
     ranks: tuple[RankLaunch, ...]  # () = one main process
     gpu_ids: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()  # granted there, that where all ranks meet among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +230,20 @@ class ExecutorNode:
     # What it belongs to: servers whose executors tell the same cluster reach the same attempts,
     # and take them over from each other. "": nobody else reaches it.
     cluster: str = ""
+
+
+class Images(Protocol):
+    """Of an executor that runs images: brings them here before a job is given anything."""
+
+    def is_here(self, image: str) -> bool:
+        """Whether a start would have nothing to pull. ExecutorUnavailable when nobody knows."""
+        ...
+
+    def pull(self, image: str, progress_file: str) -> tuple[str, ...]:
+        """The program that brings it, which ends with 0 once it is here. How far it is goes into
+        the file as JSON: bytes_done, bytes_total, layers_done, layers_total; at a bad end also
+        `error` (the registry's words) and `code`. ExecutorUnavailable."""
+        ...
 
 
 class Executor(Protocol):

@@ -33,6 +33,7 @@ from runyard.executors.base import (
     Usage,
 )
 from runyard.executors.docker_containers import Containers, EngineUnreachable
+from runyard.executors.docker_images import DockerImages
 from runyard.executors.docker_plan import DockerOptions, Owner, PlanRefused
 from runyard.executors.docker_usage import ContainerUsage
 from runyard.executors.local import LocalExecutor
@@ -63,6 +64,7 @@ class DockerExecutor:
         self._server_id = server_id
         self._options = options
         self._containers = Containers(options, server_id)
+        self.images = DockerImages(self._containers, options.pull)
         self._usage = ContainerUsage(self._folders.of)
         self._hear: Callable[[News], None] = lambda _: None
         self._closing = threading.Event()

@@ -91,6 +91,19 @@ class Containers:
         result: list[Found] = self._ask(ask)
         return result
 
+    def has_image(self, image: str) -> bool:
+        from docker.errors import NotFound
+
+        def ask(client: Any) -> bool:
+            try:
+                client.api.inspect_image(image)
+            except NotFound:
+                return False
+            return True
+
+        found: bool = self._ask(ask)
+        return found
+
     def inspect(self, container_id: str) -> dict[str, Any] | None:
         from docker.errors import NotFound
 

@@ -16,6 +16,21 @@ from runyard.executors import docker_files
 
 _TELL_S = 0.3
 _TIMEOUT_S = 3600
+# The first that fits: an engine tells of a missing image and of a missing login in one sentence.
+_KINDS = (
+    ("disk_full", ("no space left", "disk quota exceeded")),
+    ("auth", ("denied", "unauthorized", "authentication required", "no basic auth")),
+    ("not_found", ("not found", "manifest unknown", "name unknown", "does not exist")),
+    (
+        "network",
+        (
+            *("timeout", "timed out", "deadline exceeded", "toomanyrequests", "too many requests"),
+            *("connection refused", "connection reset", "connection aborted", "broken pipe"),
+            *("no such host", "temporary failure", "unreachable", "no route to host", "eof"),
+            *("service unavailable", "bad gateway", "internal server error", "tls handshake"),
+        ),
+    ),
+)
 
 
 class Progress:
@@ -89,12 +104,19 @@ def pull(socket_path: str, image: str, progress: Progress) -> str:
     return ""
 
 
+def code_of(message: str) -> str:
+    """What kind of trouble an engine's words are about: only what may pass is tried again."""
+    said = message.lower()
+    return next((code for code, words in _KINDS if any(word in said for word in words)), "failed")
+
+
 def main(arguments: list[str]) -> int:
     socket_path, image, path = arguments
     progress = Progress(image, path)
     progress.tell()
     wrong = pull(socket_path, image, progress)
-    progress.tell(**({"error": wrong} if wrong else {"complete": True}))
+    told = {"error": wrong, "code": code_of(wrong)} if wrong else {"complete": True}
+    progress.tell(**told)
     return 1 if wrong else 0
 
 

@@ -35,6 +35,8 @@ _STOP, _ENDED, _MISSING = "stop", "ended", "missing"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 _KILL_AGAIN_S = 1.0
 _EXECUTE_S = 5.0
+# As Docker and podman say that they cannot give a container the GPUs it is to have.
+_WITHOUT_GPUS = ("could not select device driver", "unresolvable CDI devices")
 _BELOW_SECONDS = 26  # of "2026-01-01T00:00:00.123456789Z": the engine tells nanoseconds
 
 
@@ -64,8 +66,9 @@ class Runner:
         except Stopped:
             return self._end_unstarted("", {})
         except EngineRefused as error:
+            lacks_gpus = any(words in error.message for words in _WITHOUT_GPUS)
             return self._end_unstarted(
-                "start_failed",
+                "gpu_runtime_missing" if lacks_gpus else "start_failed",
                 {"step": "container", "path": self.plan["image"], "message": error.message},
             )
         threading.Thread(target=self._wait, name="wait", daemon=True).start()

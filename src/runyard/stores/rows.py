@@ -74,6 +74,8 @@ def _spec_rest(spec: JobSpec) -> dict[str, Any]:
         rest["datasets"] = [asdict(dataset) for dataset in spec.datasets]
     if spec.preflight is not None:
         rest["preflight"] = spec.preflight
+    if spec.pull:
+        rest["pull"] = True
     if spec.notify:
         rest["notify"] = [asdict(target) for target in spec.notify]
     if spec.checkpoint is not None:
@@ -182,6 +184,7 @@ def spec_from(row: Any) -> JobSpec:
         prefetch=tuple(rest.get("prefetch", ())),
         datasets=tuple(Dataset(**kept) for kept in rest.get("datasets", ())),
         preflight=rest.get("preflight"),
+        pull=rest.get("pull", False),
         notify=tuple(_notify_target_from(kept) for kept in rest.get("notify", ())),
         checkpoint=None if checkpoint is None else CheckpointSpec(**checkpoint),
         distributed=None if distributed is None else Distributed(**distributed),

@@ -68,6 +68,8 @@ _ELSEWHERE = Statement(
     .where(
         text(IS_READY),
         _columns.exit_code == 0,
+        # An image is no reason to stay: a runner pulls what its machine lacks.
+        text(f"preparations.stage <> '{Stage.PULL.value}'"),
         _columns.node_id != bindparam("node"),
     )
 )

@@ -235,7 +235,7 @@ preparations = Table(
     Column("job_id", Identity, ForeignKey("training_jobs.id", ondelete="CASCADE"), nullable=False),
     Column("number", Integer, nullable=False),
     Column("status", Text, nullable=False),  # as of an attempt
-    Column("stage", Text, nullable=False),  # preflight, prefetch
+    Column("stage", Text, nullable=False),  # preflight, pull, prefetch
     Column("node_id", Text, nullable=False),
     Column("machine_id", Text, nullable=False),
     Column("boot_id", Text, nullable=False),

@@ -156,7 +156,7 @@ class JobAnswer(BaseModel):
     id: int
     name: str
     status: Status
-    stage: Literal["preflight", "prefetch", "starting", "running", "finishing"] | None
+    stage: Literal["preflight", "pull", "prefetch", "starting", "running", "finishing"] | None
     progress: float
     reason: ReasonAnswer | None
     wait: WaitAnswer | None

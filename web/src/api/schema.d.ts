@@ -2423,7 +2423,7 @@ export interface components {
              */
             status: "pending" | "scheduled" | "running" | "completed" | "failed" | "retrying" | "cancelling" | "cancelled";
             /** Stage */
-            stage: ("preflight" | "prefetch" | "starting" | "running" | "finishing") | null;
+            stage: ("preflight" | "pull" | "prefetch" | "starting" | "running" | "finishing") | null;
             /** Progress */
             progress: number;
             reason: components["schemas"]["ReasonAnswer"] | null;

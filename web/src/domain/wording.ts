@@ -56,7 +56,8 @@ export class Wording {
     const params = given.params ?? {};
     if (params.stage === "preflight" && (code === "preparing" || code === "preparation_failed")) return this.preflight(code, params);
     // A job of several nodes may need more of them than there are, or larger ones.
-    const worded = code === "never_fits" && "each" in params ? "never_fits_nodes" : code;
+    let worded = code === "never_fits" && "each" in params ? "never_fits_nodes" : code;
+    if (code === "start_failed" && ["container", "pull"].includes(params.step)) worded = `${code}_${params.step}`;
     const template = this.words.reasons[worded];
     if (template !== undefined) return fill(template, this.readable(code, params));
     return this.gaveUp(code, params) ?? this.unknown(code, params);
@@ -168,7 +169,7 @@ export class Wording {
     for (const name of ["processes", "holders"]) {
       if (Array.isArray(params[name])) shown[name] = list(params[name], (item) => this.process(item)) || this.message("nobody");
     }
-    if (code === "preparing") shown.what = this.preparing(params);
+    if (code === "preparing" || code === "pulling_image") shown.what = this.preparing(params);
     if (code === "preparation_failed") shown.what = this.preparationFailure(params);
     if (code === "service_failed") shown.what = this.serviceFailure(params);
     if (code === "retries_used_up") shown.last = this.reason(params.last) || "?";

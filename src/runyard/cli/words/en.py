@@ -48,6 +48,7 @@ REASONS = {
     "starting_services": "starting its services: {services}",
     "queued": "queued",
     "preparing": "fetching what it needs: {what}",
+    "pulling_image": "pulling {image}: {what}",
     "preparation_failed": "could not fetch what it needs: {what}",
     "user_cancelled": "cancelled by {by}",
     "shutdown": "ended by the server's shutdown",
@@ -78,8 +79,13 @@ REASONS = {
     "host_restarted": "the machine restarted",
     "never_started": "it was never started",
     "start_failed": "{path} could not be made: {message}",
+    "start_failed_container": "a container of {path} could not be started: {message}",
+    "start_failed_pull": "{path} could not be pulled: {message}",
+    "gpu_runtime_missing": "the container engine cannot give containers GPUs; install NVIDIA's "
+    "container toolkit, run 'nvidia-ctk runtime configure', start the engine again ({message})",
     "stuck": "a process of it cannot be killed: {processes}",
     "gpu_locked": "another server on this machine took its GPU",
+    "port_taken": "port {port} on {node} was in use by somebody else",
     "retries_used_up": "failed {max_retries} retries as well; last: {last}",
 }
 

@@ -56,6 +56,7 @@ REASONS = {
     "starting_services": "正在启动它的服务: {services}",
     "queued": "排队中",
     "preparing": "正在获取所需文件: {what}",
+    "pulling_image": "正在拉取 {image}: {what}",
     "preparation_failed": "无法获取所需文件: {what}",
     "user_cancelled": "由 {by} 取消",
     "shutdown": "因服务器关闭而结束",
@@ -86,8 +87,13 @@ REASONS = {
     "host_restarted": "机器重启了",
     "never_started": "从未启动",
     "start_failed": "无法创建 {path}: {message}",
+    "start_failed_container": "无法启动 {path} 的容器: {message}",
+    "start_failed_pull": "无法拉取 {path}: {message}",
+    "gpu_runtime_missing": "容器引擎无法为容器提供 GPU; 请安装 NVIDIA container toolkit,"
+    " 运行 'nvidia-ctk runtime configure' 并重启引擎 ({message})",
     "stuck": "有进程无法结束: {processes}",
     "gpu_locked": "本机的另一个服务占用了它的 GPU",
+    "port_taken": "{node} 上的端口 {port} 已被他人占用",
     "retries_used_up": "{max_retries} 次重试也失败了; 最后一次: {last}",
 }
 

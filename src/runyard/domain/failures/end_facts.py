@@ -55,10 +55,12 @@ def before_logs(evidence: Evidence) -> Proven | None:
     cause, detail = evidence.cause, evidence.detail
     if cause == ending.CWD_MISSING:
         return Proven(Category.PATH, 1.0, _picked(detail, "path"), "cwd_missing")
-    if cause == ending.ISOLATION_UNAVAILABLE:
+    if cause in (ending.ISOLATION_UNAVAILABLE, ending.GPU_RUNTIME_MISSING):
         return Proven(Category.ENV, 1.0, _picked(detail, "path", "message"), cause)
     if cause in (ending.NEVER_STARTED, ending.GPU_LOCKED):
         return Proven(Category.SERVER_RESTART, 1.0, {}, cause)
+    if cause == ending.PORT_TAKEN:
+        return Proven(Category.SERVER_RESTART, 1.0, _picked(detail, "port", "node"), cause)
     if cause in ending.LOST:
         return Proven(Category.SERVER_RESTART, 1.0, {}, _lost_code(cause))
     if cause in _STARTS:
@@ -147,7 +149,8 @@ def _not_startable(evidence: Evidence) -> Proven:
         return Proven(Category.PATH, 1.0, known, "start_failed")
     if evidence.cause == ending.EXEC_FAILED:
         return Proven(Category.CONFIG, 1.0, known, "exec_failed")
-    return Proven(Category.UNKNOWN, 0.6, known, "start_failed")
+    code = "container_failed" if evidence.detail.get("step") == "container" else "start_failed"
+    return Proven(Category.UNKNOWN, 0.6, known, code)
 
 
 def _service(evidence: Evidence) -> Proven:

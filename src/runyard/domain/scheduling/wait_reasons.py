@@ -232,7 +232,11 @@ def _unavailable(executor: str, machines: Sequence[MachineView]) -> Reason:
         for name, why in machine.missing.items()
         if why and (name == executor or (executor == "auto" and name != "docker"))
     ]
-    name, told = missing[0] if missing else (executor, "")
+    return executor_unavailable(*(missing[0] if missing else (executor, "")))
+
+
+def executor_unavailable(name: str, told: str) -> Reason:
+    """`told` is what the executor said: a code, and what it is about."""
     why, _, at = told.partition(": ")
     params = {"executor": name, "why": why, "at": at}
     return Reason(
