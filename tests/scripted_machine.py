@@ -15,6 +15,8 @@ class ScriptedMachine:
         self.on_gpu: dict[str, list[GpuProcess]] = {}
         self.tags: dict[int, int] = {}  # pid -> fingerprint of the attempt it belongs to
         self.asked = 0  # how often for the processes of a GPU
+        self.listening: frozenset[int] = frozenset()
+        self.asked_for_ports = 0
 
     def machine_id(self) -> str:
         return self._machine_id
@@ -30,6 +32,10 @@ class ScriptedMachine:
 
     def load(self) -> Load:
         return self.measured
+
+    def listening_ports(self) -> frozenset[int]:
+        self.asked_for_ports += 1
+        return self.listening
 
     def gpus(self) -> list[Gpu]:
         return list(self._gpus)

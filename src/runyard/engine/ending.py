@@ -169,6 +169,8 @@ class Ender:
         if wrote:
             read_marks.note_end(tx, attempt_id)
         tx.release_grants(attempt_id)
+        for machine, port in self._placer.refused_ports.note(attempt, end, seen.diagnosis, now):
+            story.of(job.ref, attempt_id).warning("port {} of {} is avoided", port, machine)
         if job.spec.services:
             alerting.close_of_job_in(tx, job.id, (SERVICE_UNHEALTHY,), now, _ACTOR)
         if job.status is JobStatus.CANCELLING or end.receipt.get("was_stuck"):

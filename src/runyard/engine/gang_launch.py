@@ -33,7 +33,7 @@ def slices(facts: Facts, argv: tuple[str, ...], attempt: Attempt) -> tuple[Slice
     shape = facts.spec.distributed
     if shape is None:
         return tuple(
-            SliceLaunch(part.index, part.node, argv, {}, (), facts.gpu_uuids)
+            SliceLaunch(part.index, part.node, argv, {}, (), facts.gpu_uuids, part.ports)
             for part in attempt.slices
         )
     parts = _parts(attempt)
@@ -49,6 +49,7 @@ def slices(facts: Facts, argv: tuple[str, ...], attempt: Attempt) -> tuple[Slice
             env={distributed.TOKEN: token, **_own(facts, shared, part), **_launcher(shape)},
             ranks=_ranks(facts, shape, meeting, part.index),
             gpu_ids=tuple(grant.uuid for grant in part.gpus),
+            ports=part.ports,
         )
         for part in parts
     )

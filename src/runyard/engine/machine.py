@@ -15,6 +15,7 @@ from runyard.stores.base_machines import Node
 
 # A GPU may be taken by somebody else at any time: a pass that wants one looks again after this.
 GPU_FRESH_S = 1.0
+PORTS_FRESH_S = 0.5
 
 
 class Machine:
@@ -40,6 +41,8 @@ class Machine:
         self._lease_s = settings.server_lease_s
         self._limits = GateLimits(settings.gate_cpu, settings.gate_memory, settings.gate_disk)
         self._gpus_seen_at = 0.0
+        self._ports_seen_at = 0.0
+        self._busy_ports: frozenset[int] = frozenset()
         self.machine_id = probe.machine_id()
         self.boot_id = probe.boot_id()
         self.drained = False
@@ -96,6 +99,15 @@ class Machine:
         if self.capacity.gpus and self._clock() - self._gpus_seen_at > GPU_FRESH_S:
             with self._lock:
                 self._look_at_gpus()
+
+    def busy_ports(self) -> frozenset[int]:
+        """Ports of the pool that some process listens on, looked at a moment ago."""
+        if abs(self._clock() - self._ports_seen_at) > PORTS_FRESH_S:
+            first, count = self.capacity.port_first, self.capacity.port_count
+            pool = range(first, first + count)
+            self._busy_ports = self._probe.listening_ports().intersection(pool)
+            self._ports_seen_at = self._clock()
+        return self._busy_ports
 
     def _look_at_gpus(self) -> None:
         seen = self._gpu_probe.gpus()

@@ -24,6 +24,7 @@ from runyard.domain.states import AttemptStatus, JobStatus, Stage
 from runyard.engine import avoided, container_starts, executor_nodes, starts
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
+from runyard.engine.refused_ports import RefusedPorts
 from runyard.stores.base import ActiveAttempt, Reader, Transaction, WaitingJob, WaitingShape
 
 PAUSED_FLAG = "dispatch_paused"
@@ -37,6 +38,8 @@ class Placer:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._reservations: tuple[Reservation, ...] = ()
+        self._ports_from = 0
+        self.refused_ports = RefusedPorts()
         self.dispatching = False  # until the yard opens, and again when it shuts down
         # No slot was free after the last pass: until something ends, a pass can place nothing.
         self.full = False
@@ -59,6 +62,7 @@ class Placer:
         view = self._view(tx, shapes, now)
         decision = placement.decide(view)
         self._reservations = decision.reservations
+        self._ports_from = decision.ports_from
         known = {job.id: job for job in fresh}
         placed = [
             self._apply(tx, chosen, known.get(chosen.job_id), now)
@@ -107,16 +111,17 @@ class Placer:
                 for shape in shapes
                 if (view := _shape(tx, shape, min(free, _MOST_HEADS), others, avoid_s)).jobs
             ),
-            machines=self._own_machines(tx),
+            machines=self._own_machines(tx, now, _want_ports(shapes)),
             attempts=tuple(_attempt(attempt) for attempt in active),
             max_concurrent=settings.max_concurrent,
             now=now,
             dispatching=self.dispatching and tx.flag(PAUSED_FLAG) is None,
             starvation_s=settings.starvation_s,
             reservations=self._reservations,
+            ports_from=self._ports_from,
         )
 
-    def _own_machines(self, tx: Reader) -> tuple[MachineView, ...]:
+    def _own_machines(self, tx: Reader, now: float, ports: bool) -> tuple[MachineView, ...]:
         """This server's own, and those that its executors offer."""
         machine, drained = self._parts.machine, {}
         if self._parts.store.shared:
@@ -132,9 +137,18 @@ class Placer:
             drained=machine.drained,
             closed_gates=machine.gates.closed,
         )
-        if not machine.offered or (self._parts.store.shared and machine.is_silent()):
-            return (own,)
-        return (own, *executor_nodes.views(machine.offered, drained))
+        machines: tuple[MachineView, ...] = (own,)
+        if machine.offered and not (self._parts.store.shared and machine.is_silent()):
+            machines = (own, *executor_nodes.views(machine.offered, drained))
+        return tuple(self._with_ports(one, now) for one in machines) if ports else machines
+
+    def _with_ports(self, view: MachineView, now: float) -> MachineView:
+        """With the ports that nobody holds a grant of and that cannot be used all the same."""
+        machine = self._parts.machine
+        busy = self.refused_ports.of(view.machine_id, now)
+        if view.machine_id == machine.machine_id:
+            busy |= machine.busy_ports()
+        return replace(view, busy_ports=busy) if busy else view
 
     def _others(self, tx: Reader, own: Sequence[MachineView]) -> tuple[MachineView, ...]:
         """The other servers of a shared store that have been heard of lately, and the nodes that
@@ -225,6 +239,10 @@ def _shape(
         more=len(heads) >= max(free, 1),
         gang=shape.gang,
     )
+
+
+def _want_ports(shapes: Sequence[WaitingShape]) -> bool:
+    return any(shape.request.port_count or shape.gang is not None for shape in shapes)
 
 
 def _waiting(tx: Reader, head: WaitingJob, shape: WaitingShape, avoid_s: float) -> WaitingJobView:

@@ -37,6 +37,9 @@ _DETAILS = (
     "forks_refused",
     "rank",
     "ranks",
+    "port",
+    "node",
+    "refused",
 )
 _END_FIELDS = ("code", "signal", "cause", "by", "ended_at", "started_at")
 

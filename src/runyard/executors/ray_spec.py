@@ -39,6 +39,7 @@ def _slice(launch: Launch, index: int) -> dict[str, Any]:
         "index": index,
         "node": part.node if part is not None else "",
         "gpu_ids": [uuid.rpartition("/")[2] for uuid in uuids],
+        "ports": list(part.ports) if part is not None else [],
         "spec": supervisor_spec.build(launch, slice_index=index),
     }
 

@@ -36,6 +36,10 @@ class MachineProbe(Protocol):
         """CPU is an average over the last 30 s."""
         ...
 
+    def listening_ports(self) -> frozenset[int]:
+        """Ports that any process of the machine listens on now."""
+        ...
+
 
 class GpuProbe(Protocol):
     """Quietly empty without a driver."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from runyard.domain.resources import Load
-from runyard.probes import cgroup, cpu_use
+from runyard.probes import cgroup, cpu_use, listening
 from runyard.probes.cpu_use import CpuSample, percent
 
 WINDOW_S = 30.0
@@ -64,6 +64,9 @@ class PsutilProbe:
         with self._lock:
             cpu = self._cpu_percent(self._sample())
         return Load(cpu=cpu, memory=self._memory_percent(), disk=_disk_percent(self._disk_path))
+
+    def listening_ports(self) -> frozenset[int]:
+        return listening.listening_ports()
 
     def _cpu_percent(self, newest: CpuSample) -> float:
         samples = self._samples

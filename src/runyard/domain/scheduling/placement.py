@@ -42,7 +42,7 @@ def decide(view: QueueView) -> Decision:
 class _Pass:
     def __init__(self, view: QueueView) -> None:
         self.view = view
-        self.room = Room(view.attempts)
+        self.room = Room(view.attempts, view.ports_from)
         self.running = len(view.attempts)
         self.of_array = Counter(
             attempt.array_id for attempt in view.attempts if attempt.array_id is not None
@@ -71,7 +71,8 @@ class _Pass:
             if shape.more and shape.id not in self.waits:
                 self.waits[shape.id] = self.obstacle(shape) or Reason(reasons.QUEUED)
         kept = carried_over(self.view.reservations, self.unplaced(), self.reserved)
-        return Decision(tuple(self.placements), self.waits, (*self.reserved.values(), *kept))
+        reservations = (*self.reserved.values(), *kept)
+        return Decision(tuple(self.placements), self.waits, reservations, self.room.ports_from)
 
     def obstacle(self, shape: ShapeView) -> Reason | None:
         """What keeps every job of the shape from starting, wherever there is room."""
@@ -129,7 +130,7 @@ class _Pass:
             for machine, fit in chosen
         )
         first, (machine, fit) = parts[0], chosen[0]
-        self.room.take(first if len(parts) == 1 else replace(first, slices=parts))
+        self.room.give(first if len(parts) == 1 else replace(first, slices=parts))
         self.running += 1
         if shape.array_id is not None:
             self.of_array[shape.array_id] += 1

@@ -15,7 +15,7 @@ from runyard.domain.scheduling.gpu_choice import (
     matches_type,
     usable,
 )
-from runyard.domain.scheduling.port_choice import choose_ports
+from runyard.domain.scheduling.port_choice import begin_after, choose_ports
 from runyard.domain.scheduling.view import AttemptView, MachineView, Reservation
 
 
@@ -42,6 +42,9 @@ class Used:
         return Used(self.cpu_milli, self.memory_mb, gpus, ports, attempts)
 
 
+_NOTHING = Request(0, 0)
+
+
 class Fit(NamedTuple):
     gpus: tuple[GpuGrant, ...]
     ports: tuple[int, ...]
@@ -58,9 +61,11 @@ class Shortage:
 
 
 class Room:
-    """Free room by machine: servers on one machine share what it has."""
+    """Free room by machine: servers on one machine share what it has. `ports_from` is one for all
+    machines: several nodes may be one host."""
 
-    def __init__(self, attempts: Iterable[AttemptView] = ()) -> None:
+    def __init__(self, attempts: Iterable[AttemptView] = (), ports_from: int = 0) -> None:
+        self.ports_from = ports_from
         self._used: dict[str, Used] = {}
         self._attempts_on: dict[str, int] = {}
         for attempt in attempts:
@@ -77,6 +82,12 @@ class Room:
             self.used(part.machine_id).take(part)
         self._attempts_on[attempt.node_id] = self._attempts_on.get(attempt.node_id, 0) + 1
 
+    def give(self, attempt: AttemptView) -> None:
+        """Take what a placement was just granted: the next gets other ports."""
+        self.take(attempt)
+        ports = [port for part in attempt.slices or (attempt,) for port in part.ports]
+        self.ports_from = begin_after(ports, self.ports_from)
+
     def fit(
         self,
         machine: MachineView,
@@ -85,7 +96,8 @@ class Room:
         allowed: Callable[[Gpu], bool] = usable,
     ) -> Fit | None:
         """How the request fits there now, beside the reservation; None when it does not."""
-        return _fit(self.used(machine.machine_id), machine, request, reserved, allowed)
+        used = self.used(machine.machine_id)
+        return self._fit(used, machine, request, reserved, allowed)
 
     def fits(
         self,
@@ -98,7 +110,7 @@ class Room:
         found: list[Fit] = []
         for request in requests:
             here = used or self.used(machine.machine_id)
-            fit = _fit(here, machine, request, reserved, usable)
+            fit = self._fit(here, machine, request, reserved, usable)
             if fit is None:
                 break
             found.append(fit)
@@ -120,7 +132,7 @@ class Room:
         ):
             if not _enough(wanted, total - taken, 0):
                 missing.append(Shortage(resource, wanted, max(0, total - taken), total))
-        if _ports(used, machine, request, 0) is None:
+        if self._ports(used, machine, request, 0) is None:
             free = self._free_ports(machine)
             missing.append(Shortage("port", request.port_count, free, capacity.port_count))
         return missing
@@ -146,49 +158,46 @@ class Room:
         taken = self.used(machine.machine_id).ports | machine.busy_ports
         return count - sum(1 for port in taken if first <= port < first + count)
 
+    def _fit(
+        self,
+        used: Used,
+        machine: MachineView,
+        request: Request,
+        reserved: Reservation | None,
+        allowed: Callable[[Gpu], bool],
+    ) -> Fit | None:
+        capacity = machine.capacity
+        kept, times = _NOTHING, 1
+        if reserved is not None:
+            kept, times = reserved.request, reserved.slices
+        free = capacity.cpu_milli - used.cpu_milli
+        if not _enough(request.cpu_milli, free, kept.cpu_milli * times):
+            return None
+        free = capacity.memory_mb - used.memory_mb
+        if not _enough(request.memory_mb, free, kept.memory_mb * times):
+            return None
+        gpus: tuple[GpuGrant, ...] | None = ()
+        if request.gpu_milli:
+            held = _kept_gpus(reserved)
+            gpus = choose_gpus(capacity.gpus, request, used.gpu_milli, kept=held, allowed=allowed)
+        if gpus is None:
+            return None
+        ports = self._ports(used, machine, request, kept.port_count * times)
+        return None if ports is None else Fit(gpus, ports)
 
-_NOTHING = Request(0, 0)
-
-
-def _fit(
-    used: Used,
-    machine: MachineView,
-    request: Request,
-    reserved: Reservation | None,
-    allowed: Callable[[Gpu], bool],
-) -> Fit | None:
-    capacity = machine.capacity
-    kept, times = _NOTHING, 1
-    if reserved is not None:
-        kept, times = reserved.request, reserved.slices
-    free = capacity.cpu_milli - used.cpu_milli
-    if not _enough(request.cpu_milli, free, kept.cpu_milli * times):
-        return None
-    free = capacity.memory_mb - used.memory_mb
-    if not _enough(request.memory_mb, free, kept.memory_mb * times):
-        return None
-    gpus: tuple[GpuGrant, ...] | None = ()
-    if request.gpu_milli:
-        held = _kept_gpus(reserved)
-        gpus = choose_gpus(capacity.gpus, request, used.gpu_milli, kept=held, allowed=allowed)
-    if gpus is None:
-        return None
-    ports = _ports(used, machine, request, kept.port_count * times)
-    return None if ports is None else Fit(gpus, ports)
-
-
-def _ports(
-    used: Used, machine: MachineView, request: Request, keep: int
-) -> tuple[int, ...] | None:
-    if not request.port_count:
-        return ()
-    return choose_ports(
-        machine.capacity.port_first,
-        machine.capacity.port_count,
-        request.port_count,
-        used.ports | machine.busy_ports,
-        keep=keep,
-    )
+    def _ports(
+        self, used: Used, machine: MachineView, request: Request, keep: int
+    ) -> tuple[int, ...] | None:
+        if not request.port_count:
+            return ()
+        return choose_ports(
+            machine.capacity.port_first,
+            machine.capacity.port_count,
+            request.port_count,
+            used.ports | machine.busy_ports,
+            keep=keep,
+            begin=self.ports_from,
+        )
 
 
 def _enough(wanted: int, free: int, kept: int) -> bool:

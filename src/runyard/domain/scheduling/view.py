@@ -108,6 +108,7 @@ class QueueView:
     dispatching: bool = True
     starvation_s: float = 300.0
     reservations: tuple[Reservation, ...] = ()  # those of the last pass
+    ports_from: int = 0  # where to look first, for the nodes of one host share its ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +133,4 @@ class Decision:
     placements: tuple[Placement, ...] = ()
     waits: Mapping[int, Reason] = field(default_factory=dict)
     reservations: tuple[Reservation, ...] = ()
+    ports_from: int = 0  # of the next pass

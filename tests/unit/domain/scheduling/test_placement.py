@@ -244,6 +244,36 @@ def test_ports_are_the_lowest_free_ones(scene):
     assert scene.decide().placements[0].ports == (38002, 38003)
 
 
+def test_a_port_that_was_given_back_comes_last(scene):
+    """R55: an attempt does not get the port of the one before it, where something may linger."""
+    scene.machine()
+    scene.waiting(ports=2)
+    first = scene.decide()
+    assert first.placements[0].ports == (38000, 38001)
+    assert first.ports_from == 38002
+    again = scene.decide(ports_from=first.ports_from)
+    assert again.placements[0].ports == (38002, 38003)
+    last = scene.decide(ports_from=38009)
+    assert (last.placements[0].ports, last.ports_from) == ((38009, 38000), 38001)
+
+
+def test_jobs_of_one_pass_get_different_ports_on_every_machine(scene):
+    """R55: two nodes may be one host."""
+    scene.machine(name="node-1", machine_id="machine-1", cpu=1)
+    scene.machine(name="node-2", machine_id="machine-2", cpu=1)
+    scene.waiting(count=2, cpu=1, ports=1)
+    decision = scene.decide()
+    assert {placed.machine_id for placed in decision.placements} == {"machine-1", "machine-2"}
+    assert sorted(placed.ports for placed in decision.placements) == [(38000,), (38001,)]
+    assert decision.ports_from == 38002
+
+
+def test_a_pass_that_grants_no_port_moves_nothing(scene):
+    scene.machine()
+    scene.waiting()
+    assert scene.decide(ports_from=38007).ports_from == 38007
+
+
 def test_no_ports_left(scene):
     scene.machine(busy_ports=frozenset({38009, 5}))
     scene.running(ports=tuple(range(38000, 38008)))

@@ -15,19 +15,54 @@ from runyard.domain.scheduling.gates import (
     is_closed,
     update_gates,
 )
-from runyard.domain.scheduling.port_choice import choose_ports
+from runyard.domain.scheduling.port_choice import begin_after, choose_ports
 from runyard.domain.scheduling.queue_order import QueueWalk, order_key
 from runyard.domain.scheduling.view import ShapeView, WaitingJobView
 
 # ports
 
 
-def test_lowest_free_ports():
+def test_the_first_free_ports():
     """R55."""
     assert choose_ports(38000, 5, 2, {38000, 38002}) == (38001, 38003)
     assert choose_ports(38000, 5, 0, ()) == ()
     assert choose_ports(38000, 2, 3, ()) is None
-    assert choose_ports(38000, 5, 2, {38001}, keep=2) == (38003, 38004)
+
+
+def test_ports_that_somebody_else_may_need_are_left():
+    assert choose_ports(38000, 5, 2, {38001}, keep=2) == (38000, 38002)
+    assert choose_ports(38000, 5, 2, {38001}, keep=3) is None
+    assert choose_ports(38000, 5, 2, {38001}, keep=2, begin=38004) == (38004, 38000)
+
+
+@pytest.mark.parametrize(
+    ("begin", "chosen"),
+    [
+        (38002, (38002, 38003)),
+        (38004, (38004, 38000)),  # round to the start of the pool
+        (38005, (38000, 38002)),  # behind its end
+        (0, (38000, 38002)),
+        (50000, (38000, 38002)),  # of a pool that was another one
+    ],
+)
+def test_ports_are_taken_from_where_the_last_were(begin, chosen):
+    """R55: what was just given back comes last."""
+    assert choose_ports(38000, 5, 2, {38001}, begin=begin) == chosen
+
+
+@pytest.mark.parametrize(
+    ("ports", "begin", "after"),
+    [
+        ((), 38003, 38003),
+        ((38000, 38001), 0, 38002),
+        ((38003, 38004), 38003, 38005),
+        ((38004, 38000), 38004, 38001),
+        ((38000,), 38005, 38001),
+        ((38003, 38004, 38003), 38003, 38005),  # on two machines
+    ],
+)
+def test_the_next_choice_begins_behind_the_last(ports, begin, after):
+    assert begin_after(ports, begin) == after
 
 
 # gates
