@@ -32,6 +32,7 @@ class ExecutorPlace:
         self.folder = folder  # of this test; scripts find it at the same path
         # Processes are told apart by it, also from those of a suite that runs beside this one.
         self.job_ref = ids.job_ref(os.urandom(8))
+        self._first_tag = (1 << 60) + int.from_bytes(os.urandom(4), "big") * 100
 
     def make(self) -> Executor:
         """Another executor over the same attempts, not opened: as a server that starts again."""
@@ -55,7 +56,7 @@ class ExecutorPlace:
         given = Launch(
             attempt_id=name,
             job_ref=self.job_ref,
-            tag=(1 << 60) + os.getpid() * 10_000 + number,
+            tag=self._first_tag + number,
             argv=("/bin/sh", "-c", script),
             env={
                 "PATH": "/usr/local/bin:/usr/bin:/bin",

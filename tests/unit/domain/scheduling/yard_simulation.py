@@ -41,6 +41,7 @@ class Simulation:
     running: dict[int, tuple[SimulatedJob, AttemptView]] = field(default_factory=dict)
     started_at: dict[int, float] = field(default_factory=dict)
     reservations: tuple = ()
+    ports_from: int = 0
     _count: int = 0
 
     def submit(self, priority, request, lasts=10.0, array=None, gang=None):
@@ -61,6 +62,7 @@ class Simulation:
     def one_pass(self):
         decision = placement.decide(self.view())
         self.reservations = decision.reservations
+        self.ports_from = decision.ports_from
         self.check_order(decision)
         for placed in decision.placements:
             self.start(placed)
@@ -95,6 +97,7 @@ class Simulation:
             now=self.now,
             starvation_s=self.starvation_s,
             reservations=self.reservations,
+            ports_from=self.ports_from,
         )
 
     def shape_id(self, job):

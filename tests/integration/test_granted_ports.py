@@ -1,0 +1,53 @@
+"""Ports of the pool that can be used: real listeners, real jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+
+from yards import POOL
+
+# Listens as most servers do, says where, and ends its first attempt as its argument says.
+LISTEN = """
+import os, socket, sys
+port = int(os.environ["RUNYARD_PORT_0"])
+with socket.socket(socket.AF_INET) as listener:
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("", port))
+    listener.listen()
+    print("listens at", port, flush=True)
+sys.exit(int(sys.argv[1]) if os.environ["RUNYARD_ATTEMPT"] == "1" else 0)
+"""
+
+
+@contextlib.contextmanager
+def listener(port):
+    with socket.socket() as foreign:
+        foreign.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        foreign.bind(("127.0.0.1", port))
+        foreign.listen()
+        yield
+
+
+def test_a_port_that_another_program_listens_on_is_not_given(make_yard):
+    """R55: the first port of the pool is somebody else's."""
+    with listener(POOL[0]):
+        yard = make_yard().start()
+        ref = yard.submit([sys.executable, "-c", LISTEN, "0"], ports=1)
+        yard.wait(ref, "completed")
+    [attempt] = yard.attempts(ref)
+    assert POOL[0] not in attempt["ports"]
+    assert yard.logs(ref) == [f"listens at {attempt['ports'][0]}"]
+
+
+def test_a_retry_does_not_get_the_port_of_its_predecessor(make_yard):
+    """R55: neither the next attempt nor the next job gets what was just given back."""
+    yard = make_yard().start()
+    ref = yard.submit([sys.executable, "-c", LISTEN, "3"], ports=1, max_retries=1)
+    yard.wait(ref, "completed")
+    after = yard.submit([sys.executable, "-c", LISTEN, "0"], ports=1)
+    yard.wait(after, "completed")
+    given = [port for one in (ref, after) for row in yard.attempts(one) for port in row["ports"]]
+    assert len(given) == 3
+    assert len(set(given)) == 3

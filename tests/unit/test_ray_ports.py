@@ -1,0 +1,61 @@
+"""Whether a node's ports can be used, asked of the actor that stands there, without Ray."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from runyard.ray_bridge.slice_actor import SliceActor
+from yards import free_port
+
+
+@pytest.fixture
+def actor(tmp_path):
+    return SliceActor("job-1.1", 0, "owner", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("family", "address"),
+    [
+        (socket.AF_INET, "127.0.0.1"),
+        (socket.AF_INET, "127.0.0.9"),
+        (socket.AF_INET, "0.0.0.0"),
+        (socket.AF_INET6, "::"),
+    ],
+)
+def test_a_port_that_somebody_listens_on_is_taken(actor, family, address):
+    """R55: at whatever address, also by one that lets others share it."""
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((address, 0))
+        except OSError:
+            pytest.skip(f"{address} is not there")
+        listener.listen()
+        port = listener.getsockname()[1]
+        free = free_port()
+        assert actor.taken_ports([free, port]) == [port]
+    assert actor.taken_ports([free, port]) == []
+
+
+def test_what_lingers_of_a_closed_connection_is_no_obstacle(actor):
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        client = socket.create_connection(("127.0.0.1", port))
+        accepted, _ = listener.accept()
+        accepted.close()  # the side that closes first has the port in TIME_WAIT
+        client.close()
+    assert actor.taken_ports([port]) == []
+
+
+def test_an_outgoing_connection_takes_its_port(actor):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        with socket.create_connection(listener.getsockname()) as client:
+            port = client.getsockname()[1]
+            assert actor.taken_ports([port]) == [port]
