@@ -26,7 +26,7 @@ def tell(error: Exception) -> int | None:
         return error.code
     if isinstance(error, errors.RunyardError):
         _say(*_worded(error))
-        return exit_codes.of_error(error)
+        return _exit_code(error)
     if type(error).__module__ == "runyard.domain.errors":  # settings that cannot be read
         _say(
             wording.error(getattr(error, "code", ""), getattr(error, "params", {}), str(error)), ""
@@ -36,6 +36,23 @@ def tell(error: Exception) -> int | None:
         _say(f"{error.filename}: {error.strerror}", "")
         return exit_codes.FAILED
     return None
+
+
+def _exit_code(error: errors.RunyardError) -> int:
+    if isinstance(error, (errors.ServerUnreachable, errors.Unavailable)):
+        return exit_codes.UNREACHABLE
+    if isinstance(error, errors.NotFound):
+        return exit_codes.NOT_FOUND
+    if isinstance(error, errors.WaitTimeout):
+        return exit_codes.NOT_YET
+    refused = (
+        errors.BadRequest,
+        errors.Conflict,
+        errors.Unauthenticated,
+        errors.Forbidden,
+        errors.TooManyFailedLogins,
+    )
+    return exit_codes.REFUSED if isinstance(error, refused) else exit_codes.FAILED
 
 
 def _worded(error: errors.RunyardError) -> tuple[str, str]:

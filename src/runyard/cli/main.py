@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from runyard.cli import catalog
-
-_USAGE = 2
-_FAILED = 1
-_INTERRUPTED = 130
-_BROKEN_PIPE = 141
+from runyard.cli import catalog, exit_codes
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -33,13 +28,13 @@ def _help(words: list[str]) -> int:
 
 
 def _unknown(word: str) -> int:
-    import difflib
+    from runyard.domain.nearest_name import nearest
 
-    near = difflib.get_close_matches(word, [*catalog.COMMANDS, *catalog.ALIASES], 1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
+    near = nearest(word, [*catalog.COMMANDS, *catalog.ALIASES])
+    hint = f" Did you mean '{near}'?" if near else ""
     print(f"runyard: there is no command '{word}'.{hint}", file=sys.stderr)
     print("See 'runyard --help'.", file=sys.stderr)
-    return _USAGE
+    return exit_codes.USAGE
 
 
 def _guarded(name: str, words: list[str]) -> int:
@@ -49,12 +44,12 @@ def _guarded(name: str, words: list[str]) -> int:
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return exit_codes.INTERRUPTED
     except BrokenPipeError:
         _silence_stdout()
-        return _BROKEN_PIPE
+        return exit_codes.BROKEN_PIPE
     except SystemExit as leaving:  # argparse: wrong usage, or --help
-        return leaving.code if isinstance(leaving.code, int) else _FAILED
+        return leaving.code if isinstance(leaving.code, int) else exit_codes.FAILED
     except Exception as error:
         from runyard.cli import complaints
 

@@ -31,7 +31,6 @@ RunyardError
 |  +- DiskFull              disk_full
 |  +- StoreReadOnly         store_read_only
 |  +- ShuttingDown          shutting_down
-|  +- QueueFull             queue_full
 +- StartRefused           the server does not start
    +- DataDirInUse          data_dir_in_use
    +- DataDirUnusable       data_dir_unusable
@@ -268,11 +267,6 @@ class StoreReadOnly(Unavailable):
 class ShuttingDown(Unavailable):
     code = "shutting_down"
     text = "The server is shutting down."
-
-
-class QueueFull(Unavailable):
-    code = "queue_full"
-    text = "The queue holds {limit} waiting jobs and takes no more."
 
 
 class StartRefused(RunyardError):

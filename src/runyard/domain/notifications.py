@@ -16,7 +16,6 @@ from runyard.domain.reasons import Reason
 ALERT = "alert"
 REPAIRED = "repaired"
 TEST = "test"
-EVENTS = ("completed", "failed", "cancelled", REPAIRED, ALERT)
 TRIED_FOR_S = 24 * 3600.0  # then a delivery is given up
 
 # Why a delivery did not arrive

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 MASK = "***"
-_SHORTEST_IN_TEXT = 6  # shorter values appear in ordinary text by chance
 
 
 def _set(words: str) -> frozenset[str]:
@@ -38,7 +37,6 @@ _HARMLESS_AFTER = {
     "keys": _set("type types name names"),
     "auth": _set("sock type mode method"),
 }
-_HARMLESS_PASS = _set("single multi forward backward first second num")
 _SECRET_TOKENS = _set("api access refresh")
 _IN_URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)([^/\s@]+)(@)")
 
@@ -73,22 +71,6 @@ def shown(name: str, value: Any) -> Any:
 
 def hide_in_urls(text: str) -> str:
     return _IN_URL.sub(rf"\g<1>{MASK}\g<3>", text) if "://" in text else text
-
-
-def secret_values(values: Mapping[str, Any]) -> frozenset[str]:
-    """The secret values themselves, for `hide_in_text`."""
-    return frozenset(
-        value
-        for name, value in values.items()
-        if isinstance(value, str) and len(value) >= _SHORTEST_IN_TEXT and looks_secret(name)
-    )
-
-
-def hide_in_text(text: str, hidden: Iterable[str]) -> str:
-    """Text with known secret values and passwords in URLs hidden."""
-    for value in sorted(hidden, key=len, reverse=True):
-        text = text.replace(value, MASK)
-    return hide_in_urls(text)
 
 
 def _is_secret(parts: list[str], place: int) -> bool:

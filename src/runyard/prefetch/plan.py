@@ -29,7 +29,6 @@ EXIT_STATUS = {
     "bad_answer": 17,
     "storage": 18,
 }
-CODE_OF_EXIT_STATUS = {status: code for code, status in EXIT_STATUS.items()}
 
 _HASH = re.compile(r"sha256:[0-9a-f]{64}", re.IGNORECASE)
 

@@ -10,7 +10,7 @@ RunyardError
 +- Unauthenticated        401
 +- Forbidden              403
 +- TooManyFailedLogins    429
-+- Unavailable            503/507 (DiskFull, StoreReadOnly, ShuttingDown, QueueFull)
++- Unavailable            503/507 (DiskFull, StoreReadOnly, ShuttingDown)
 +- LocalServiceFailed     a service on this machine that the job needs did not start, or ended
 +- StartRefused           embedding: it cannot work on this data directory or database
    +- DataDirInUse        a server or another manager has the data directory
@@ -183,10 +183,6 @@ class StoreReadOnly(Unavailable):
 
 class ShuttingDown(Unavailable):
     code = "shutting_down"
-
-
-class QueueFull(Unavailable):
-    code = "queue_full"
 
 
 class LocalServiceFailed(RunyardError):

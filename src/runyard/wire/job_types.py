@@ -62,8 +62,6 @@ ShortText = Annotated[
     str, *_typed(job_fields.name, {"type": "string", "maxLength": job_fields.MAX_NAME})
 ]
 Prefetch = Annotated[list[str], *_typed(job_fields.prefetch, {"type": "array", "items": _TEXT})]
-KeptObject = Annotated[dict[str, Any], *_typed(job_fields.kept_object, _OBJECT)]
-Kept = Annotated[Any, PlainValidator(job_fields.kept), WithJsonSchema({})]
 
 ServiceName = Annotated[str, *_typed(job_fields.service_name, _TEXT)]
 ServiceUrl = Annotated[str, *_typed(job_fields.service_url, _TEXT)]
@@ -71,7 +69,6 @@ Health = Annotated[str, *_typed(job_fields.health, _TEXT)]
 
 Lowered = BeforeValidator(job_fields.lowered)
 NotBool = BeforeValidator(job_fields.not_bool)
-Whole = Annotated[int, NotBool]
 Seconds = Annotated[float, NotBool, Field(gt=0, le=10**9, allow_inf_nan=False)]
 CpuCores = Annotated[
     float, NotBool, Field(ge=0, le=resources.MAX_CPU_MILLI // 1000, allow_inf_nan=False)

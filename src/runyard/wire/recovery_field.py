@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import PlainValidator, WithJsonSchema
 
+from runyard.domain.nearest_name import nearest
 from runyard.domain.recovery import overrides
 from runyard.domain.recovery.policy import Strategy
 from runyard.wire import job_fields
@@ -24,8 +24,8 @@ def read(value: Any) -> dict[str, Any]:
     try:
         overrides.read(found)
     except overrides.BadOverride as error:
-        near = difflib.get_close_matches(error.where.rpartition(".")[2], error.allowed, 1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
+        near = nearest(error.where.rpartition(".")[2], error.allowed)
+        hint = f"; did you mean '{near}'?" if near else ""
         if error.code == "bad_value" and error.allowed and not near:
             hint = f"; one of {', '.join(error.allowed)}"
         job_fields.refuse(error.code, f"{error.where} cannot be understood{hint}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from runyard.domain import errors
+from runyard.domain.nearest_name import nearest
 
 Kind = type[errors.InvalidJob] | type[errors.InvalidRequest]
 
@@ -32,10 +32,9 @@ def _unknown_field(
     for error in found:
         *above, name = error["loc"]
         known = names if not above else _NESTED
-        near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
         elsewhere = _ELSEWHERE_NESTED if above else _ELSEWHERE
-        nearest = elsewhere.get(str(name).lower()) or (near[0] if near else None)
-        fields.append({"field": where + _dotted(error["loc"]), "nearest": nearest})
+        meant = elsewhere.get(str(name).lower()) or nearest(str(name), known)
+        fields.append({"field": where + _dotted(error["loc"]), "nearest": meant})
     first = fields[0]
     message = f"There is no field '{first['field']}'."
     if first["nearest"]:

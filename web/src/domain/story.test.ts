@@ -1,14 +1,8 @@
 import { expect, test } from "vitest";
-import { type Chapter, changesOf, planOf, storyOf } from "./story";
+import { type Chapter, changesOf, planOf } from "./story";
 
 const chapter = (code: string, more: Partial<Chapter> = {}): Chapter =>
   ({ id: 1, code, at: "2026-01-01T00:00:00Z", actor: "a", attempt: 1, params: {}, cause: null, action: null, changes: [], lines: [], end: null, exit_code: null, signal: null, ...more }) as Chapter;
-
-test("what other chapters say already is left out, unless it tells a cause", () => {
-  const cause = { code: "gpu_oom", params: {} };
-  const told = storyOf([chapter("job_submitted"), chapter("resources_released"), chapter("attempt_ended", { cause })]);
-  expect(told.map((one) => one.code)).toEqual(["job_submitted", "attempt_ended"]);
-});
 
 test("a plan is told by its reason where it has one", () => {
   const reason = { code: "not_retryable", params: { category: "import" } };

@@ -3,14 +3,6 @@ import type { Schemas } from "@/api/client";
 
 export type Chapter = Schemas["ChapterAnswer"];
 
-// Said by other chapters already, or of interest to a log file only.
-const SILENT = new Set(["resources_released", "attempt_ended"]);
-
-/** Oldest first. */
-export function storyOf(chapters: readonly Chapter[]): Chapter[] {
-  return chapters.filter((chapter) => !SILENT.has(chapter.code) || chapter.cause !== null);
-}
-
 /** Why the next attempt is what it is: `{code, params}` that the words of plans know. */
 export function planOf(chapter: Chapter): { code: string; params: Record<string, unknown> } | null {
   const reason = chapter.action?.params.reason as { code: string; params: Record<string, unknown> } | undefined;

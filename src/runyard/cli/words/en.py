@@ -162,7 +162,6 @@ ERRORS = {
     "disk_full": "The disk of the server's data directory is full. Nothing was accepted.",
     "store_read_only": "The server's data directory cannot be written: {path}.",
     "shutting_down": "The server is shutting down.",
-    "queue_full": "The queue holds {limit} waiting jobs and takes no more.",
     "local_service_failed": "A local service failed.",
     "local_service_ended": "Local service {name} ended with exit code {exit_code}. Its log: {log}",
     "local_service_killed": "Local service {name} was ended by {signal}. Its log: {log}",

@@ -71,7 +71,6 @@ PLANS = {
     "batch_size_reduced": "a smaller batch",
     "batch_scale_reduced": "a smaller batch, for programs that ask for RUNYARD_BATCH_SCALE",
     "recompute_activations": "activations are computed again instead of kept",
-    "allocator_changed": "the allocator is told to join free memory",
     "gpu_held_by_others": "waits until the GPU is empty",
     "workers_reduced": "fewer loader workers",
     "port_changed": "another port",

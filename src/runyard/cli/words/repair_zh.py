@@ -71,7 +71,6 @@ PLANS = {
     "batch_size_reduced": "减小批大小",
     "batch_scale_reduced": "减小批大小, 适用于读取 RUNYARD_BATCH_SCALE 的程序",
     "recompute_activations": "重新计算激活值而不保存",
-    "allocator_changed": "让分配器合并空闲显存",
     "gpu_held_by_others": "等待 GPU 空闲",
     "workers_reduced": "减少数据加载进程",
     "port_changed": "换一个端口",

@@ -170,7 +170,6 @@ ERRORS = {
     "disk_full": "服务器数据目录所在磁盘已满, 未接受任何内容。",
     "store_read_only": "服务器数据目录不可写: {path}。",
     "shutting_down": "服务器正在关闭。",
-    "queue_full": "队列中已有 {limit} 个等待的任务, 不再接收。",
     "local_service_failed": "本地服务出错。",
     "local_service_ended": "本地服务 {name} 已退出, 退出码 {exit_code}。日志: {log}",
     "local_service_killed": "本地服务 {name} 被 {signal} 结束。日志: {log}",

@@ -17,7 +17,6 @@ _BAR = re.compile(
 )
 _STEP_TIME = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|us|μs)/step")
 _VALUE = re.compile(rf" - ([A-Za-z_][\w./@ -]{{0,63}}?): ({NUMBER})(?![\w.])")
-_LEFT = re.compile(r"ETA: (?:(\d{1,5}):)?(\d{1,5}):(\d{1,2})|ETA: (\d{1,9})s")
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "μs": 1e-6}
 
 

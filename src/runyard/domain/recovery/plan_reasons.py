@@ -6,7 +6,6 @@ from __future__ import annotations
 BATCH_SIZE_REDUCED = "batch_size_reduced"  # before, after, accumulation, effective_kept
 BATCH_SCALE_REDUCED = "batch_scale_reduced"  # scale: the program must ask for it
 RECOMPUTE_ACTIVATIONS = "recompute_activations"  # name
-ALLOCATOR_CHANGED = "allocator_changed"
 GPU_HELD_BY_OTHERS = "gpu_held_by_others"  # foreign_bytes: waits until the GPU is empty
 WORKERS_REDUCED = "workers_reduced"  # before, after
 PORT_CHANGED = "port_changed"  # before, after

@@ -14,7 +14,6 @@ from runyard.domain.job import JobSpec
 from runyard.domain.reasons import Reason
 from runyard.domain.recovery import plan_reasons, policy
 from runyard.domain.recovery.adjustments import Adjustments, applied
-from runyard.domain.recovery.difference import Ran, diff
 from runyard.domain.recovery.ledger import PastAttempt, progressed_at, same_root
 from runyard.domain.recovery.overrides import BadOverride, read
 from runyard.domain.recovery.plan import as_mapping, from_mapping, plan
@@ -383,27 +382,6 @@ def test_overrides_that_are_refused(given_value, code, where):
     with pytest.raises(BadOverride) as refused:
         read(given_value)
     assert (refused.value.code, refused.value.where) == (code, where)
-
-
-# what people see
-
-
-def test_the_difference_between_attempts():
-    before = Ran("t --bs 8 --x 1", {"a": 1}, {"E": "1"}, 1.0, ("g0",), None)
-    after = Ran("t --bs 4 --acc 2 --x 1", {"a": 2}, {}, 0.5, ("g1",), "/c/10.pt")
-    assert [(one.kind, one.name, one.before, one.after) for one in diff(before, after)] == [
-        ("flag", "--bs", "8", "4"),
-        ("flag", "--acc", None, "2"),
-        ("param", "a", 1, 2),
-        ("env", "E", "1", None),
-        ("batch_scale", "RUNYARD_BATCH_SCALE", 1.0, 0.5),
-        ("gpus", "gpus", ["g0"], ["g1"]),
-        ("resume_from", "resume_from", None, "/c/10.pt"),
-    ]
-    assert diff(before, before) == ()
-    assert diff(Ran(("t", "a")), Ran(["t", "a"])) == ()
-    [changed] = diff(Ran("t a"), Ran("t b"))
-    assert (changed.kind, changed.before, changed.after) == ("command", "t a", "t b")
 
 
 @settings(deadline=None, max_examples=300)

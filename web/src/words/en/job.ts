@@ -59,7 +59,6 @@ export default {
     job_submitted: "Submitted",
     job_scheduled: "Given its resources",
     job_started: "Started",
-    job_withdrawn: "Taken back into the queue",
     job_completed: "Completed",
     job_failed: "Failed",
     job_retrying: "Ended; tried again",

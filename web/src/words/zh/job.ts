@@ -59,7 +59,6 @@ export default {
     job_submitted: "已提交",
     job_scheduled: "已分配资源",
     job_started: "已启动",
-    job_withdrawn: "退回队列",
     job_completed: "已完成",
     job_failed: "失败",
     job_retrying: "已结束, 将重试",
