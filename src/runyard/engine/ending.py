@@ -42,6 +42,7 @@ from runyard.executors.base import End
 from runyard.stores.base import Transaction
 
 _ACTOR = "supervisor"
+_OF_MACHINES = ending.LOST | {ending.NEVER_STARTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Ender:
         self.before_plan: Callable[[str, Diagnosis], None] = lambda _name, _diagnosis: None
         # Told of a job that waits for room on a disk, by the plan of its failed attempt.
         self.waits_for_space: Callable[[Recorded], None] = lambda _done: None
+        # Called where attempts were lost or not started: machines may be gone with them.
+        self.look_at_nodes: Callable[[], None] = lambda: None
         # Told of every attempt that ended, for whoever reads what it left.
         self.left: Callable[[Recorded], None] = lambda _done: None
         # Told of a job that completed after a plan had changed something.
@@ -96,6 +99,8 @@ class Ender:
         """Record ends, give back what they held, and place what fits now: one transaction."""
         now = self._parts.clock()
         self._parts.machine.refresh_gpus()
+        if any(end.cause in _OF_MACHINES for _, end in ends):
+            self.look_at_nodes()
         empty = {name for name, _ in ends if end_files.are_empty(self._parts, name)}
         known = self._diagnoser.of_ends(ends, empty)
         failed = {name for name, end in ends if diagnosing.may_have_failed(end)}

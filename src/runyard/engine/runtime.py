@@ -67,6 +67,7 @@ class Runtime:
         self.ender = Ender(parts, self.placer, self.wake)
         self.space_waits = SpaceWaits(parts, self.wake)
         self.ender.waits_for_space = self._await_space
+        self.ender.look_at_nodes = self._look_at_nodes
         self._news = NewsDesk(
             self.ender,
             self.launcher,
@@ -292,6 +293,12 @@ class Runtime:
             story.of().error("the {} executor cannot start anything now: {}", name, why)
         changed = self._machines.executor_nodes.look()
         return changed or (machine.executors, machine.missing) != (before, lacked)
+
+    def _look_at_nodes(self) -> None:
+        """What the executors know of them is newer than what was measured last."""
+        if self._machines.executor_nodes.look():
+            self._heartbeat_due = 0.0
+            self._measuring.wake()
 
     def _takes_jobs(self, name: str) -> bool:
         """The local executor is always there, for preparations. A server for a cluster gives it

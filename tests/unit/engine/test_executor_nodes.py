@@ -135,6 +135,17 @@ def test_what_does_not_fit_whole_takes_nothing_and_says_what_is_missing(engine):
     engine.wait(ref, "running")  # at once: nothing else wakes the scheduler here
 
 
+def test_what_was_lost_with_its_node_is_not_placed_there_again(engine, cluster):
+    """R30: what the executor knows by then counts, not what was measured before."""
+    ref = engine.running(**ON_RAY, max_retries=1)
+    [before] = engine.attempts(ref)[0].slices
+    cluster.offered = [one for one in cluster.offered if one.name != before.node]
+    engine.finish(ref, None, cause="supervisor_lost")
+    until(lambda: engine.job(ref).attempt_number == 2)
+    [after] = engine.attempts(ref)[1].slices
+    assert after.node != before.node
+
+
 def test_a_gang_larger_than_the_cluster_says_so(engine):
     ref = engine.submit(**gang(3))
     params = engine.wait_reason(ref, "never_fits")
