@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from itertools import islice
 
 from runyard.domain.checkpoints.listing import Found, Listed
+from runyard.engine import folder_walk
 
 MOST_ENTRIES = 10_000
 MOST_DEEP = 3  # folders below the directory itself
@@ -15,33 +16,12 @@ _MANIFEST = ".manifest.json"
 
 
 def listed(folder: str) -> list[Listed]:
-    """Files only, paths relative to the folder; links are neither listed nor followed."""
-    found: list[Listed] = []
-    for file in _below(folder, "", 0):
-        found.append(file)
-        if len(found) >= MOST_ENTRIES:
-            break
-    return found
-
-
-def _below(folder: str, path: str, depth: int) -> Iterator[Listed]:
-    try:
-        with os.scandir(os.path.join(folder, path)) as entries:
-            # The newest names last: of too many the numbers that grow are the ones of interest.
-            known = sorted(entries, key=lambda entry: entry.name, reverse=True)
-    except OSError:
-        return
-    for entry in known:
-        below = f"{path}/{entry.name}" if path else entry.name
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                if depth < MOST_DEEP:
-                    yield from _below(folder, below, depth + 1)
-            elif entry.is_file(follow_symlinks=False):
-                told = entry.stat(follow_symlinks=False)
-                yield Listed(below, told.st_size, told.st_mtime)
-        except OSError:
-            continue  # gone meanwhile
+    """Files only, paths relative to the folder."""
+    # Of too many, those with the numbers that grow are the ones of interest.
+    files = folder_walk.files_below(folder, MOST_DEEP, last_name_first=True)
+    return [
+        Listed(path, told.st_size, told.st_mtime) for path, told in islice(files, MOST_ENTRIES)
+    ]
 
 
 def is_empty(folder: str) -> bool:
