@@ -175,6 +175,23 @@ class NewJob:
     ready: bool = True
     reason: Reason | None = None
 
+    def as_job(self, job_id: int, shape_id: int, at: float) -> Job:
+        """The job that it is once it is stored."""
+        return Job(
+            id=job_id,
+            ref=self.ref,
+            spec=self.spec,
+            status=JobStatus.PENDING,
+            priority=self.priority,
+            owner=self.owner,
+            submitted_at=at,
+            queued_at=at,
+            shape_id=shape_id,
+            reason=self.reason,
+            hold=self.hold,
+            ready=self.ready,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Job:

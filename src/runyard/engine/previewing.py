@@ -10,7 +10,7 @@ from runyard.domain.peaks import Suggestion
 from runyard.domain.reasons import Reason
 from runyard.domain.scheduling import estimate, placement
 from runyard.domain.scheduling.view import Placement, ShapeView, WaitingJobView
-from runyard.domain.states import JobStatus, Stage
+from runyard.domain.states import Stage
 from runyard.engine import dataset_desk, readiness
 from runyard.engine.actor import Actor
 from runyard.engine.parts import Parts
@@ -61,7 +61,7 @@ class Previews:
             spared = self._pull.spared(draft.spec)
             prepared = not preparation.needed(spared)
             ready, own = readiness.of_new(draft.hold, waits_for, prepared=prepared)
-            as_job = _job(draft, now)
+            as_job = draft.as_job(_LAST, _SHAPE, now)
             if ready or (own is not None and own.code == reasons.PREPARING):
                 found = self._in_the_queue(reader, draft, as_job, now)
                 # It is placed as soon as that is done, if it still fits then.
@@ -102,20 +102,6 @@ def _brought_first(spec: JobSpec, own: Reason) -> Reason:
     if preparation.stages(spec)[0] is not Stage.PULL:
         return own
     return Reason(reasons.PULLING_IMAGE, {"image": spec.image})
-
-
-def _job(draft: NewJob, now: float) -> Job:
-    return Job(
-        id=_LAST,
-        ref=draft.ref,
-        spec=draft.spec,
-        status=JobStatus.PENDING,
-        priority=draft.priority,
-        owner=draft.owner,
-        submitted_at=now,
-        queued_at=now,
-        shape_id=_SHAPE,
-    )
 
 
 def _shape(draft: NewJob, now: float) -> ShapeView:

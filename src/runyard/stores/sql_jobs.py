@@ -138,7 +138,7 @@ class JobWrites(JobReads, EventWrites, ShapeWrites):
             [rows.job_columns(new, shape) for new, shape in zip(jobs, shape_ids, strict=True)],
         )
         stored = [
-            _stored(new, job_id, shape)
+            new.as_job(job_id, shape, to_the_microsecond(new.submitted_at))
             for new, job_id, shape in zip(jobs, ids, shape_ids, strict=True)
         ]
         self._insert_labels(stored)
@@ -229,21 +229,3 @@ def _columns_of(changes: Mapping[str, Any]) -> dict[str, Any]:
         columns["reason_code"] = reason.code if reason else None
         columns["reason_params"] = reason.params if reason else None
     return columns
-
-
-def _stored(new: NewJob, job_id: int, shape_id: int) -> Job:
-    submitted_at = to_the_microsecond(new.submitted_at)
-    return Job(
-        id=job_id,
-        ref=new.ref,
-        spec=new.spec,
-        status=JobStatus.PENDING,
-        priority=new.priority,
-        owner=new.owner,
-        submitted_at=submitted_at,
-        queued_at=submitted_at,
-        shape_id=shape_id,
-        reason=new.reason,
-        hold=new.hold,
-        ready=new.ready,
-    )
