@@ -23,6 +23,20 @@ START_FAILED = "start_failed"  # its folders or its log could not be made
 SERVICE_FAILED = "service_failed"  # a service did not get ready, or ended in failure
 TIMEOUT = "timeout"
 RANK_LAGGED = "rank_lagged"  # other ranks had ended well long before
+# What the cause alone decides; the record's details are the reason's parameters
+_DECIDED = {
+    NEVER_STARTED: (AttemptEnd.NEVER_STARTED, reasons.NEVER_STARTED),
+    GPU_LOCKED: (AttemptEnd.NEVER_STARTED, reasons.GPU_LOCKED),
+    PORT_TAKEN: (AttemptEnd.NEVER_STARTED, reasons.PORT_TAKEN),
+    EXEC_FAILED: (AttemptEnd.FAILED, reasons.EXEC_FAILED),
+    START_FAILED: (AttemptEnd.FAILED, reasons.START_FAILED),
+    CWD_MISSING: (AttemptEnd.FAILED, reasons.CWD_MISSING),
+    ISOLATION_UNAVAILABLE: (AttemptEnd.FAILED, reasons.ISOLATION_UNAVAILABLE),
+    GPU_RUNTIME_MISSING: (AttemptEnd.FAILED, reasons.GPU_RUNTIME_MISSING),
+    SERVICE_FAILED: (AttemptEnd.FAILED, reasons.SERVICE_FAILED),
+    TIMEOUT: (AttemptEnd.TIMED_OUT, reasons.TIMED_OUT),
+    RANK_LAGGED: (AttemptEnd.FAILED, reasons.RANK_LAGGED),
+}
 # Ends of the job's own, of which the record knows more than code and signal
 _EXPLAINED = {
     "oom": reasons.OOM,
@@ -86,28 +100,9 @@ def _uncancelled(
     stop_cause: str | None,
     detail: Mapping[str, Any],
 ) -> tuple[AttemptEnd, Reason | None]:
-    if cause == NEVER_STARTED:
-        return AttemptEnd.NEVER_STARTED, Reason(reasons.NEVER_STARTED, dict(detail))
-    if cause == GPU_LOCKED:
-        return AttemptEnd.NEVER_STARTED, Reason(reasons.GPU_LOCKED, dict(detail))
-    if cause == PORT_TAKEN:
-        return AttemptEnd.NEVER_STARTED, Reason(reasons.PORT_TAKEN, dict(detail))
-    if cause == EXEC_FAILED:
-        return AttemptEnd.FAILED, Reason(reasons.EXEC_FAILED, dict(detail))
-    if cause == START_FAILED:
-        return AttemptEnd.FAILED, Reason(reasons.START_FAILED, dict(detail))
-    if cause == CWD_MISSING:
-        return AttemptEnd.FAILED, Reason(reasons.CWD_MISSING, dict(detail))
-    if cause == ISOLATION_UNAVAILABLE:
-        return AttemptEnd.FAILED, Reason(reasons.ISOLATION_UNAVAILABLE, dict(detail))
-    if cause == GPU_RUNTIME_MISSING:
-        return AttemptEnd.FAILED, Reason(reasons.GPU_RUNTIME_MISSING, dict(detail))
-    if cause == SERVICE_FAILED:
-        return AttemptEnd.FAILED, Reason(reasons.SERVICE_FAILED, dict(detail))
-    if cause == TIMEOUT:
-        return AttemptEnd.TIMED_OUT, Reason(reasons.TIMED_OUT, dict(detail))
-    if cause == RANK_LAGGED:
-        return AttemptEnd.FAILED, Reason(reasons.RANK_LAGGED, dict(detail))
+    if cause in _DECIDED:
+        end, why = _DECIDED[cause]
+        return end, Reason(why, dict(detail))
     if cause in _EXPLAINED:
         return AttemptEnd.FAILED, Reason(
             _EXPLAINED[cause], {**detail, **_status_params(code, signal)}
