@@ -64,6 +64,9 @@ def _judged(
     said = (one.text.body for one in seen if one.kind is Kind.CASCADE)
     signal = end_facts.ended_by(evidence, said)
     proven = end_facts.after_logs(evidence, signal)
+    stop = roots.interrupt(seen) if signal == end_facts.INTERRUPT else None
+    if stop is not None and (root is None or roots.follows(root, stop)):
+        return _told(evidence, Proven(Category.EXTERNAL_STOP, stop.confidence), stop, seen)
     if root is not None and not root.strong and signal is not None:
         root = _saying(proven.category, seen)
     if root is None or root.category is Category.UNKNOWN:

@@ -12,7 +12,8 @@ from runyard.domain import ending
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.evidence import Evidence
 
-_HANGUP, _INTERRUPT, _ILL, _ABORT, _BUS, _FPE, _KILL = 1, 2, 4, 6, 7, 8, 9
+INTERRUPT = 2
+_HANGUP, _INTERRUPT, _ILL, _ABORT, _BUS, _FPE, _KILL = 1, INTERRUPT, 4, 6, 7, 8, 9
 _SEGV, _TERM, _XCPU, _XFSZ = 11, 15, 24, 25
 _SIGNALS = {
     _HANGUP: Category.UNKNOWN_KILL,

@@ -98,7 +98,9 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
     (C.ENV, _any_case(
         r"library (?:is )?not found", r"not compatible with this version", r"unsatisfiable",
         r"resolving dependencies",
-        r"compiled (?:with|by|using|against|for)",
+        r"compiled (?:with|by|using|against|for|to use)\b",
+        r"\b(?:avx\d{0,3}|sse\d|fma|amx|neon|sve)\b.{0,60}(?:not|n't|requir|support)",
+        r"(?:not|n't) (?:available|supported) on (?:your|this) (?:machine|cpu|processor|platform)",
         (r"(?:driver|runtime|library|toolkit|cudnn|cuda|glibc|python|numpy"
          r"|protobuf)\b.{0,40}version.{0,60}(?:mismatch|incompat|too old|too new"
          r"|required|not support|insufficient|expected|found)"),
@@ -114,6 +116,8 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
     )),
     (C.PATH, _any_case(
         r"repository .{1,200} not found",
+        (r"(?:roots?|dataset|images?|corpus|datadir|data_dir)\b.{0,60}"
+         r"(?:does not|doesn't) exists?\b"),
         r"no such file", r"file not found", r"not a directory", r"is a directory",
         r"permission denied", r"operation not permitted",
         r"no files? (?:were |was )?(?:found|match)",
@@ -133,7 +137,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"literal for int", r"could not convert string", r"cannot be cast", r"malformed",
         r"inconsistent numbers? of samples", r"singular matrix", r"label must be",
         r"labels? (?:out of range|are invalid)", r"invalid labels?", r"bad value for",
-        r"input contains",
+        r"input (?:\w{1,20} )?contains", r"roles must alternate",
         r"corrupt(?:ed)? (?:record|file|image|data|jpeg|archive|video|audio|shard)",
         r"end-of-stream", r"unexpected end of (?:data|file|input|json)",
         r"invalid (?:utf-?8|jpeg|image|json|csv|record|byte)", r"for bbox", r"zero-?length",
@@ -162,6 +166,12 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
          r"|required |mandatory )?(?:options?|flags?|arguments?|parameters?|settings?"
          r"|config\w{0,10}|choice|switch|subcommand|command|environment variable"
          r"|hyper-?param\w{0,6})\b"),
+        (r"(?:unknown|unrecogni[sz]ed|invalid|unsupported|undefined) (?:\w{1,30} )?(?:objective"
+         r"|metric|loss|optimi[sz]er|scheduler|activation|backend|strategy|accelerator"
+         r"|precision|model|architecture|backbone|dataset|split|task|sampler|trainer|algorithm"
+         r"|criterion|solver|booster|tokenizer|template|mode|policy|layer type)"
+         r"(?: (?:name|type|function|id))?\b(?!.{0,20}\bfile)"),
+        r"config values?\b", r"\bTrainingArguments\b",
         r"\bmandatory\b", r"unbound variable", r"not set\b.{0,30}environment",
         r"environment variable", r"no rule to make target", r"divisible by",
         r"in (?:your|the) config\b", r"config\.(?:json|ya?ml|toml)", r"ds_?config",

@@ -12,7 +12,7 @@ from runyard.domain.failures.evidence import RankLog
 from runyard.domain.failures.log_text import Text
 from runyard.domain.failures.scan import Observation
 from runyard.domain.failures.signature import Kind
-from runyard.domain.failures.signatures import divergence
+from runyard.domain.failures.signatures import divergence, host_memory, processes
 from runyard.domain.progress.reading import sight
 
 # Often said by those who only lost their partner, or while being ended: others come first.
@@ -29,6 +29,17 @@ _PASSING = frozenset({Category.NETWORK, Category.RATE_LIMIT, Category.STORAGE})
 _OF_THE_PROGRAM = frozenset(
     {Category.CODE, Category.CONFIG, Category.DATA, Category.IMPORT, Category.CODE_DATA}
 )
+# Surroundings, hardware and losses come before the exceptions they lead to.
+_LEADS_ON = frozenset(
+    {
+        Category.ENV,
+        Category.HOST_DRIVER,
+        Category.GPU_HW,
+        Category.NAN,
+        Category.TIME_LIMIT,
+        Category.PREEMPTED,
+    }
+)
 STEPS_THAT_PROVE = 3  # of training after an error: it was survived
 NEAR = 12  # lines: still the same message
 CLEAR = 0.85  # sure enough to be shown as the cause, though a later line is surer
@@ -39,6 +50,16 @@ Logs = Sequence[tuple[RankLog, Sequence[Text]]]
 
 def is_soft(one: Observation) -> bool:
     return one.category in _SOFT
+
+
+def interrupt(seen: Iterable[Observation]) -> Observation | None:
+    """Where somebody's interrupt is first told of."""
+    return next((one for one in seen if one.variant == processes.INTERRUPTED), None)
+
+
+def follows(one: Observation, stop: Observation) -> bool:
+    """What is said after an interrupt, in the same log, comes from being ended."""
+    return one.log_rank == stop.log_rank and one.order >= stop.order
 
 
 def choose(seen: Sequence[Observation], logs: Logs) -> Observation | None:
@@ -54,7 +75,7 @@ def choose(seen: Sequence[Observation], logs: Logs) -> Observation | None:
     for group in (hard, strong):
         if group:
             first = _earliest(group, seen, logs)
-            return _ending(_whose_memory(_clearest(first, group), group), group)
+            return _ending(_uncaught(_whose_memory(_clearest(first, group), group), group), group)
     # Of what is only half sure, an exception nobody caught comes before words in passing.
     weak = [one for one in lasting if not one.strong]
     uncaught = [one for one in weak if one.exception]
@@ -72,6 +93,19 @@ def _whose_memory(first: Observation, group: Iterable[Observation]) -> Observati
         if one.category is Category.GPU_OOM and 0 < one.order - first.order <= NEAR
     )
     return next(near, first)
+
+
+def _uncaught(first: Observation, group: Sequence[Observation]) -> Observation:
+    """An exception that nobody caught ends the program: what was only told of before it was
+    not the end."""
+    if first.exception or first.category in _LEADS_ON or first.variant == host_memory.CONFIRMED:
+        return first
+    later = [
+        one
+        for one in group
+        if one.exception and one.log_rank == first.log_rank and one.order > first.order
+    ]
+    return _clearest(min(later, key=lambda one: one.order), later) if later else first
 
 
 def _ending(first: Observation, group: Iterable[Observation]) -> Observation:

@@ -6,7 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runyard.domain.failures import candidates, log_text, meaning, statement, wrapped, xid
+from runyard.domain.failures import (
+    candidates,
+    handled,
+    log_text,
+    meaning,
+    statement,
+    wrapped,
+    xid,
+)
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.evidence import LogLine, RankLog
 from runyard.domain.failures.log_text import Text
@@ -115,11 +123,22 @@ class _Reading:
         category, kind, confidence, signature = seen
         if exception and stream.ignored:
             kind = Kind.TEARDOWN
-        chain = stream.chain if stream.open else -1
         ended = exception or (said is not None and said.ends)
+        if kind is Kind.ROOT and not _known(category, signature):
+            if self._quoted(text, stream, exception=exception, ended=ended):
+                confidence, ended = min(confidence, DOUBTED), False
+            elif confidence > DOUBTED and handled.went_on(self._lines, order):
+                confidence = DOUBTED
+        chain = stream.chain if stream.open else -1
         return Observation(
             text, self._rank, order, category, kind, confidence, chain, ended, signature
         )
+
+    def _quoted(self, text: Text, stream: Stream, *, exception: bool, ended: bool) -> bool:
+        """Part of a text that the program shows; the lines of an exception are its own."""
+        if exception:
+            return stream.indented
+        return not (ended or stream.open) and handled.quoted(text)
 
     def _statement(self, order: int, text: Text, *, exception: bool) -> Statement | None:
         if exception:
@@ -205,8 +224,14 @@ class _Reading:
         return next(meant, category)
 
 
+def _known(category: Category, signature: Signature | None) -> bool:
+    """Whoever says it knows, however it is said."""
+    confirmed = signature is not None and signature.variant == host_memory.CONFIRMED
+    return category in _SURE or confirmed
+
+
 def _confidence(signature: Signature, text: Text, body: str, *, exception: bool) -> float:
-    known = signature.category in _SURE or signature.variant == host_memory.CONFIRMED
+    known = _known(signature.category, signature)
     if exception or known or signature.kind is not Kind.ROOT:
         return signature.confidence
     doubtful = log_text.warns(text) or (signature.loose and _SAYS_ERROR.search(body) is None)

@@ -38,6 +38,11 @@ class Stream:
         self._announced = False  # that the next one is ignored
 
     @property
+    def indented(self) -> bool:
+        """The whole of it: a text that the program shows."""
+        return self._indent >= 2
+
+    @property
     def idle(self) -> bool:
         """An ordinary line changes nothing."""
         return not (self._inside or self.open or self._chained or self._announced)

@@ -68,6 +68,7 @@ SIGNATURES = (
     cascade("terminated with signal SIG", "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL", 0.97),
     cascade("torch.multiprocessing.spawn.ProcessRaisedException", "torch.multiprocessing.spawn.ProcessRaisedException: "),
     cascade(("subprocess.CalledProcessError", "returned non-zero exit status"), "subprocess.CalledProcessError: Command '['/usr/bin/python3', 'train.py']' returned non-zero exit status 1."),
+    cascade("webdataset.gopen.Pipe object", "OSError: (\"(('aws s3 cp s3://shards/7.tar -',), {'shell': True}): exit 1 (read) {}\", <webdataset.gopen.Pipe object at 0x7f>, 'pipe:aws s3 cp s3://shards/7.tar -')", 0.97),
     cascade("The actor died unexpectedly before finishing this task", "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task."),
     cascade("Worker exit type: SYSTEM_ERROR", "Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a connection error code 2. End of file."),
     cascade(("Caught", "in DataLoader worker process"), "RuntimeError: Caught KeyError in DataLoader worker process 0.", 0.99),

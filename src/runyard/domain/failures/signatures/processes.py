@@ -9,6 +9,7 @@ from runyard.domain.failures.signature import Signature, cascade
 from runyard.domain.failures.signatures import host_memory
 
 _CRASH = Category.CRASH
+INTERRUPTED = "interrupted"  # by somebody at the keyboard, or as if
 _STOP, _KILL = Category.EXTERNAL_STOP, Category.UNKNOWN_KILL
 
 # fmt: off
@@ -51,7 +52,10 @@ SIGNATURES = (
     Signature(Category.PREEMPTED, "The node was low on resource", "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 3Gi.", confidence=0.95),
     Signature(Category.PREEMPTED, "Instance is being preempted", "Received maintenance event: Instance is being preempted, terminating in 30 seconds", confidence=0.95),
     Signature(_STOP, "CANCELLED AT", "slurmstepd: error: *** STEP 184467.0 ON gpu017 CANCELLED AT 2026-03-11T04:00:12 ***", confidence=0.93, pattern=re.compile(r"CANCELLED AT \S{1,40} \*\*\*")),
-    Signature(_STOP, "KeyboardInterrupt", "KeyboardInterrupt", confidence=0.9, starts=True),
+    Signature(_STOP, "KeyboardInterrupt", "KeyboardInterrupt", confidence=0.9, starts=True, variant=INTERRUPTED),
+    Signature(_STOP, "Detected KeyboardInterrupt", "Detected KeyboardInterrupt, attempting graceful shutdown ...", confidence=0.93, variant=INTERRUPTED),
+    Signature(_STOP, "^C", "^C", confidence=0.9, starts=True, pattern=re.compile(r"^\^C(?:\^C)?(?:Traceback|$)"), variant=INTERRUPTED),
+    Signature(_STOP, "is killed by signal: Interrupt", "RuntimeError: DataLoader worker (pid 91022) is killed by signal: Interrupt. ", confidence=0.75, variant=INTERRUPTED),
     Signature(_STOP, ("Received", "SIGINT death signal, shutting down workers"), "Received Signals.SIGINT death signal, shutting down workers", confidence=0.93),
     Signature(_STOP, "got signal: 2", "torch.distributed.elastic.multiprocessing.api.SignalException: Process 4711 got signal: 2", confidence=0.95, pattern=re.compile(r"got signal: 2$")),
     Signature(_KILL, "got signal: ", "torch.distributed.elastic.multiprocessing.api.SignalException: Process 4711 got signal: 15", confidence=0.9),

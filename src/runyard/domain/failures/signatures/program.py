@@ -35,6 +35,7 @@ SIGNATURES = (
     Signature(_ENV, "is required for a normal functioning of this module, but found", "ImportError: tokenizers>=0.14,<0.19 is required for a normal functioning of this module, but found tokenizers==0.20.0.", confidence=0.98),
     Signature(_ENV, "Descriptors cannot be created directly", "TypeError: Descriptors cannot be created directly.", confidence=0.97),
     Signature(_ENV, "operator torchvision::nms does not exist", "RuntimeError: operator torchvision::nms does not exist", confidence=0.98),
+    Signature(_ENV, "CondaError: ", "CondaError: Run 'conda init' before 'conda activate'", confidence=0.9, starts=True),
     Signature(_ENV, "CMake Error", "CMake Error at CMakeLists.txt:12 (find_package):", confidence=0.85),
     Signature(_ENV, ": cannot find -l", "/usr/bin/ld: cannot find -lcudart: No such file or directory", confidence=0.95),
     Signature(_ENV, "No solution found when resolving dependencies", "x No solution found when resolving dependencies:", confidence=0.95),
