@@ -129,36 +129,15 @@ def _names(template: str) -> list[str]:
 
 def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
     """Parameters that are lists, times or amounts, as text."""
-    words = _words()
-    shown: dict[str, Any] = {name: _value(value) for name, value in params.items()}
-    if code == "dependency":
-        shown["jobs"] = ", ".join(_dependency(item) for item in params.get("jobs") or ())
-    if code == "retry_delay":
-        shown["until"] = formatting.clock(params.get("until"))
-        shown["cause"] = _cause(params.get("cause"))
-    if code == "waiting_for_space":
-        for name in ("free", "wanted"):
-            count = params.get(f"{name}_bytes")
-            shown[name] = "?" if count is None else formatting.size(float(count))
-    if code == "gpus_avoided":
-        shown["gpus"] = ", ".join(map(str, params.get("gpus") or ()))
-        fenced = ", ".join(map(str, params.get("fenced") or ()))
-        shown["fenced"] = say("gpus_fenced", gpus=fenced) if fenced else ""
-    if code == "gpus_held_elsewhere":
-        shown["gpus"] = ", ".join(_held(item, words) for item in params.get("gpus") or ())
-    if code in ("not_enough", "never_fits", "gate"):
-        kind = str(params.get("resource") or params.get("gate") or "")
-        shown["resource"] = shown["gate"] = words.NOUNS.get(kind, kind)
-        if code != "gate":
-            for name in ("wanted", "free", "total", "largest"):
-                if name in params:
-                    shown[name] = _amount(kind, params[name])
+    plain = {name: _value(value) for name, value in params.items()}
+    return plain | _by_name(params) | _by_code(code, params)
+
+
+def _by_name(params: dict[str, Any]) -> dict[str, str]:
+    """Those that mean the same whatever they are told with."""
+    words, shown = _words(), {}
     if isinstance(params.get("each"), dict):
         shown["each"] = _each(params["each"], words)
-    if code == "stopping":
-        shown["cause"] = _cause(params.get("cause"))
-    if code in ("timed_out", "rank_lagged") and params.get("limit_s") is not None:
-        shown["limit_s"] = formatting.span(float(params["limit_s"]))
     if params.get("left_s") is not None:
         shown["left"] = f"{math.ceil(float(params['left_s']))} s"
     for name in ("seconds", "lease_s", "budget_s", "exhausted_in_s", "full_in_s"):
@@ -171,17 +150,54 @@ def _readable(code: str, params: dict[str, Any]) -> dict[str, Any]:
     for name in ("processes", "holders"):
         if isinstance(params.get(name), list):
             shown[name] = ", ".join(map(process, params[name])) or words.MESSAGES["nobody"]
-    if code == "gpu_memory_held":
-        shown["gpus"] = ", ".join(_held_gpu(item) for item in params.get("gpus") or ())
-    if code in ("preparing", "pulling_image"):
-        shown["what"] = _preparing(params)
-    if code == "preparation_failed":
-        shown["what"] = _preparation_failure(params)
-    if code == "service_failed":
-        shown["what"] = _service_failure(params)
-    if code == "retries_used_up":
-        shown["last"] = reason(params.get("last")) or "?"
     return shown
+
+
+def _by_code(code: str, params: dict[str, Any]) -> dict[str, str]:
+    words, gpus = _words(), params.get("gpus") or ()
+    match code:
+        case "dependency":
+            return {"jobs": ", ".join(map(_dependency, params.get("jobs") or ()))}
+        case "retry_delay":
+            until = formatting.clock(params.get("until"))
+            return {"until": until, "cause": _cause(params.get("cause"))}
+        case "stopping":
+            return {"cause": _cause(params.get("cause"))}
+        case "waiting_for_space":
+            return {name: _bytes(params.get(f"{name}_bytes")) for name in ("free", "wanted")}
+        case "gpus_avoided":
+            fenced = ", ".join(map(str, params.get("fenced") or ()))
+            told = say("gpus_fenced", gpus=fenced) if fenced else ""
+            return {"gpus": ", ".join(map(str, gpus)), "fenced": told}
+        case "gpus_held_elsewhere":
+            return {"gpus": ", ".join(_held(gpu, words) for gpu in gpus)}
+        case "gpu_memory_held":
+            return {"gpus": ", ".join(map(_held_gpu, gpus))}
+        case "not_enough" | "never_fits" | "gate":
+            return _of_resource(code, params)
+        case "timed_out" | "rank_lagged" if params.get("limit_s") is not None:
+            return {"limit_s": formatting.span(float(params["limit_s"]))}
+        case "preparing" | "pulling_image":
+            return {"what": _preparing(params)}
+        case "preparation_failed":
+            return {"what": _preparation_failure(params)}
+        case "service_failed":
+            return {"what": _service_failure(params)}
+        case "retries_used_up":
+            return {"last": reason(params.get("last")) or "?"}
+    return {}
+
+
+def _of_resource(code: str, params: dict[str, Any]) -> dict[str, str]:
+    kind = str(params.get("resource") or params.get("gate") or "")
+    noun = _words().NOUNS.get(kind, kind)
+    names = () if code == "gate" else ("wanted", "free", "total", "largest")
+    amounts = {name: _amount(kind, params[name]) for name in names if name in params}
+    return {"resource": noun, "gate": noun, **amounts}
+
+
+def _bytes(count: Any) -> str:
+    return "?" if count is None else formatting.size(float(count))
 
 
 def _value(value: Any) -> str:
