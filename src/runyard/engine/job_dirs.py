@@ -35,7 +35,10 @@ def checkpoint_dir(job: Job, data_dir: str) -> str:
     output = output_dir(job, data_dir)
     spec = job.spec.checkpoint
     if job.spec.image is not None:
-        return _outside((spec.dir if spec else None) or f"{output}/{CHECKPOINTS}", output)
+        place = (spec.dir if spec else None) or f"{output}/{CHECKPOINTS}"
+        # Its workspace is its own folder, wherever its output goes.
+        inside = place == WORKSPACE or place.startswith(f"{WORKSPACE}/")
+        return _outside(place, own_dir(job, data_dir) if inside else output)
     if spec is None or spec.dir is None:
         return os.path.join(output, CHECKPOINTS)
     return os.path.normpath(os.path.join(job.spec.working_dir or output, spec.dir))

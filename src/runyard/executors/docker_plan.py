@@ -187,15 +187,20 @@ def _mounts(
         found[target] = _mount(source, target, read_only=read_only)
     if container.workspace:
         found[WORKSPACE] = _mount(container.workspace, WORKSPACE)
-    for place in (folder, *_own_folders(container)):
+    own = [folder, *_own_folders(container)]
+    for place in own:
         found[place] = _mount(place, place)
     for place in container.read_only:
         for target in (place, *_link_targets(place)):
-            found.setdefault(target, _mount(target, target, read_only=True))
+            # A checkpoint of its own that it resumes from is its own to replace and to remove,
+            # which the kernel forbids where something is mounted.
+            if not any(_holds(one, target) for one in own):
+                found.setdefault(target, _mount(target, target, read_only=True))
     for name in (protocol.JOURNAL, docker_files.PLAN):
         target = f"{folder}/{name}"
         found[target] = _mount(target, target, read_only=True)
     for mount in found.values():
+        # Who has the engine has the machine.
         if _holds(mount["Source"], owner.socket):
             message = "the engine's socket would be inside the container"
             raise PlanRefused(13, message, mount["Source"])
@@ -228,10 +233,10 @@ def _link_targets(folder: str) -> list[str]:
     return [path for path in dict.fromkeys(found) if os.path.exists(path)]
 
 
-def _holds(source: str, socket_path: str) -> bool:
-    """Whether who has `source` has the engine, and with it the machine."""
-    held, socket_path = os.path.realpath(source), os.path.realpath(socket_path)
-    return os.path.commonpath((held, socket_path)) == held
+def _holds(folder: str, path: str) -> bool:
+    """Whether who has `folder` has `path`."""
+    held, path = os.path.realpath(folder), os.path.realpath(path)
+    return os.path.commonpath((held, path)) == held
 
 
 def _is_published(network: str) -> bool:

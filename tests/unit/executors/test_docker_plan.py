@@ -70,6 +70,17 @@ def test_what_a_fetched_link_leads_to_is_there_as_well(tmp_path):
     assert mounts(body(container))[str(tmp_path / "real")] == (str(tmp_path / "real"), True)
 
 
+def test_the_checkpoint_it_resumes_from_is_its_own_to_replace():
+    """R19, R34: nothing is mounted over it, where it is in a folder that it may write to."""
+    own, other = "/data/outputs/job-a/checkpoints/step_3", "/elsewhere/step_3"
+    container = ContainerLaunch(
+        "trainer:1", workspace="/data/outputs/job-a", writable=("/ckpt",), read_only=(own, other)
+    )
+    seen = mounts(body(container))
+    assert own not in seen
+    assert seen[other] == (other, True)
+
+
 def test_exactly_the_granted_gpus():
     """R34"""
     asked = body(gpu_uuids=("GPU-1", "GPU-2"))
