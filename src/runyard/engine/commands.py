@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
-from runyard.domain import errors, events, preparation, reasons, retrying, states
+from runyard.domain import errors, events, states
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job, Priority
-from runyard.domain.preparation import Preparation
-from runyard.domain.states import AttemptStatus, JobStatus
-from runyard.engine import cancel_reasons, prefetch_plan, readiness, starts, story, unasked_stops
+from runyard.domain.states import JobStatus
+from runyard.engine import cancels, prefetch_plan, readiness, retry_asked, story, unasked_stops
 from runyard.engine.actor import Actor
+from runyard.engine.cancels import Cancel
 from runyard.engine.parts import Parts
+from runyard.engine.units import Unit, unit_of
 from runyard.executors.base import Stop
 from runyard.stores.base import Reader, Transaction
 
-PREPARED_BY = "local"  # the executor that runs preparations
 _TRIES = 5
 
 T = TypeVar("T")
@@ -41,21 +41,6 @@ def find(reader: Reader, ref: str | int) -> Job:
     return job
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """What runs under a supervisor of its own: an attempt, or the preparation of a job."""
-
-    name: str
-    node_id: str
-    executor: str
-
-
-def unit_of(found: Attempt | Preparation) -> Unit:
-    if isinstance(found, Attempt):
-        return Unit(found.attempt_id, found.node_id, found.executor)
-    return Unit(found.preparation_id, found.node_id, PREPARED_BY)
-
-
 class Commands:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -73,9 +58,9 @@ class Commands:
     def _cancel(
         self, ref: str, actor: Actor, force: bool, cause: str, guard: Guard
     ) -> tuple[Job, bool]:
-        now = self._parts.clock()
+        cancel = Cancel(actor.name, cause, self._parts.clock(), force)
 
-        def work(tx: Transaction) -> tuple[Job, _Asked | list[Job] | None]:
+        def work(tx: Transaction) -> tuple[Job, cancels.Asked | list[Job] | None]:
             job = find(tx, ref)
             actor.must_own(job)
             if not guard(tx, job):
@@ -85,13 +70,12 @@ class Commands:
             if job.status is JobStatus.CANCELLED:
                 return job, None
             if (living := readiness.living_preparation(tx, job)) is not None:
-                asked = _cancel_prepared(tx, job, living, actor, force, cause, now)
+                asked = cancels.of_prepared(tx, job, living, cancel)
                 return find(tx, job.id), asked
             if job.status in states.WAITING:
-                dependents = _cancel_waiting(tx, job, actor, cause, now)
+                dependents = cancels.of_waiting(tx, job, cancel)
                 return find(tx, job.id), dependents
-            leftover_s = self._parts.settings.leftover_grace_s
-            asked = _cancel_active(tx, job, actor, force, cause, now, leftover_s)
+            asked = cancels.of_active(tx, job, cancel, self._parts.settings.leftover_grace_s)
             return find(tx, job.id), asked
 
         job, done = self._again_if_stale(work)
@@ -163,45 +147,9 @@ class Commands:
         def work(tx: Transaction) -> Job:
             job = find(tx, ref)
             actor.must_own(job)
-            if job.status not in states.ENDED:
-                raise errors.NotEnded(job=job.ref, status=job.status.value)
-            ready, reason = readiness.of_new(
-                False, tx.dependencies(job.id), prepared=not preparation.needed(job.spec)
-            )
-            if reason is not None and readiness.is_broken(reason):
-                raise errors.Conflict(
-                    f"Job {job.ref} depends on {reason.params.get('job')}, which did not succeed. "
-                    "Retry that one first.",
-                    **dict(reason.params),
-                )
+            waits = retry_asked.check(tx, job)
             keep(tx, job)
-            due = now + delay_s if delay_s > 0 else None
-            if ready and due is not None:
-                ready, reason = False, retrying.delay_reason(job.reason, due, job.attempt_number)
-            again = job.attempt_number > 0
-            if fresh and again:
-                starts.forget_plans(tx, job)
-            tx.apply(
-                states.move(
-                    job.id,
-                    job.status,
-                    JobStatus.PENDING,
-                    Event(events.JOB_RETRIED, now, actor.name, params={"fresh": fresh}),
-                    reason=reason,
-                    by_retry=True,
-                    stage=None,
-                    progress=0.0,
-                    retry_count=job.retry_count + int(again),
-                    charged=0,
-                    ready=ready,
-                    hold=False,
-                    not_before=due,
-                    queued_at=now,
-                    scheduled_at=None,
-                    started_at=None,
-                    completed_at=None,
-                )
-            )
+            retry_asked.begin(tx, job, waits, by=actor.name, now=now, fresh=fresh, delay_s=delay_s)
             return find(tx, job.id)
 
         job = self._again_if_stale(work)
@@ -286,90 +234,3 @@ class Commands:
             return find(tx, job.id)
 
         return self._again_if_stale(work)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A stop that has to be passed on."""
-
-    unit: Unit
-    stop: Stop
-
-
-def _cancel_waiting(tx: Transaction, job: Job, actor: Actor, cause: str, now: float) -> list[Job]:
-    """The jobs that depended on it and were cancelled with it."""
-    tx.apply(
-        states.move(
-            job.id,
-            job.status,
-            JobStatus.CANCELLED,
-            Event(events.JOB_CANCELLED, now, actor.name, params={"cause": cause}),
-            reason=cancel_reasons.asked_of(job, cause, actor.name),
-            ready=False,
-            completed_at=now,
-        )
-    )
-    return readiness.after_end(tx, job, now)
-
-
-def _cancel_active(
-    tx: Transaction,
-    job: Job,
-    actor: Actor,
-    force: bool,
-    cause: str,
-    now: float,
-    leftover_s: float,
-) -> _Asked | None:
-    """None when that was asked before. `leftover_s` is the grace of services without a main."""
-    attempt = tx.attempt(job.attempt_id())
-    assert attempt is not None  # an active job always has one
-    again = job.status is JobStatus.CANCELLING
-    if again and not force:
-        return None
-    seq = attempt.stop_seq + 1
-    tx.update_attempt(attempt.attempt_id, states.LIVE, status=AttemptStatus.STOPPING, stop_seq=seq)
-    code = events.JOB_FORCE_KILLED if force else events.JOB_CANCELLING
-    grace = 0.0 if force else job.spec.grace_s
-    told = {"cause": cause, "grace_s": grace, "stage": job.stage and job.stage.value}
-    event = Event(code, now, actor.name, attempt.attempt_id, told)
-    if again:
-        hurried = cancel_reasons.hurried(job.reason, now)
-        tx.update_job(job.id, frozenset({JobStatus.CANCELLING}), event, reason=hurried)
-    else:
-        reason = cancel_reasons.waiting(cause, actor.name, grace, now)
-        if job.status is JobStatus.SCHEDULED and job.spec.services:
-            services, left = [one.name for one in job.spec.services], min(grace, leftover_s)
-            code = reasons.WAITING_FOR_SERVICES
-            reason = cancel_reasons.waiting(cause, actor.name, left, now, code, services=services)
-        tx.apply(states.move(job.id, job.status, JobStatus.CANCELLING, event, reason=reason))
-    return _Asked(unit_of(attempt), Stop(seq, cause, grace, actor.name, now))
-
-
-def _cancel_prepared(
-    tx: Transaction,
-    job: Job,
-    living: Preparation,
-    actor: Actor,
-    force: bool,
-    cause: str,
-    now: float,
-) -> _Asked | None:
-    """As above, for a job whose download or check is under way."""
-    again = job.status is JobStatus.CANCELLING
-    if again and not force:
-        return None
-    seq = living.stop_seq + 1
-    stopping = AttemptStatus.STOPPING
-    tx.update_preparation(living.preparation_id, states.LIVE, status=stopping, stop_seq=seq)
-    code = events.JOB_FORCE_KILLED if force else events.JOB_CANCELLING
-    event = Event(code, now, actor.name, living.preparation_id, {"cause": cause})
-    grace = 0.0 if force else preparation.GRACE_S
-    if again:
-        hurried = cancel_reasons.hurried(job.reason, now)
-        tx.update_job(job.id, frozenset({JobStatus.CANCELLING}), event, reason=hurried)
-    else:
-        code, stage = reasons.WAITING_FOR_PREPARATION, living.stage.value
-        reason = cancel_reasons.waiting(cause, actor.name, grace, now, code, stage=stage)
-        tx.apply(states.move(job.id, job.status, JobStatus.CANCELLING, event, reason=reason))
-    return _Asked(unit_of(living), Stop(seq, cause, grace, actor.name, now))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from runyard.domain import distributed, errors, preparation, states
 from runyard.domain.job import Job
 from runyard.domain.states import AttemptStatus
-from runyard.engine.commands import find, unit_of
+from runyard.engine.commands import find
 from runyard.engine.parts import Parts
+from runyard.engine.units import unit_of
 
 
 class LogPlaces:

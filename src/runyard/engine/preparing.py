@@ -13,12 +13,13 @@ from runyard.domain.preparation import Preparation
 from runyard.domain.reasons import Reason
 from runyard.domain.states import AttemptStatus, JobStatus, Stage
 from runyard.engine import alerting, cancel_reasons, prefetch_plan, readiness, receipts, story
-from runyard.engine.commands import PREPARED_BY, Commands, unit_of
+from runyard.engine.commands import Commands
 from runyard.engine.parts import Parts
 from runyard.engine.placing import fingerprint
 from runyard.engine.prefetch_plan import PrefetchPlan
 from runyard.engine.preflight_plan import PreflightPlan
 from runyard.engine.pull_plan import PullPlan
+from runyard.engine.units import PREPARED_BY, unit_of
 from runyard.executors.base import End, Executor, ExecutorUnavailable, Sight, Stop
 from runyard.stores.base import Transaction
 

@@ -18,10 +18,11 @@ from runyard.domain.monitoring.alert import CANNOT_BE_KILLED, AlertLevel, NewAle
 from runyard.domain.preparation import Preparation
 from runyard.domain.states import AttemptStatus
 from runyard.engine import alerting, cancel_reasons, story
-from runyard.engine.commands import Commands, unit_of
+from runyard.engine.commands import Commands
 from runyard.engine.ending import Ender
 from runyard.engine.parts import Parts
 from runyard.engine.takeover import Takeover
+from runyard.engine.units import unit_of
 from runyard.executors.base import End, Sight, Sighting, Stop, Swept
 from runyard.stores.base import Transaction
 

@@ -13,8 +13,9 @@ from runyard.domain.monitoring.alert import CANCEL_STALE, Alert, AlertLevel, New
 from runyard.domain.preparation import Preparation
 from runyard.domain.states import JobStatus
 from runyard.engine import alerting, cancel_reasons, story
-from runyard.engine.commands import Commands, Unit, unit_of
+from runyard.engine.commands import Commands
 from runyard.engine.parts import Parts
+from runyard.engine.units import Unit, unit_of
 from runyard.executors.base import Stop, Swept
 from runyard.stores.base import Transaction
 
