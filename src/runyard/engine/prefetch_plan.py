@@ -10,7 +10,7 @@ from runyard.domain import datasets, job_environment
 from runyard.domain.job import Job, JobSpec
 from runyard.domain.preparation import GRACE_S, Preparation
 from runyard.domain.reasons import Reason
-from runyard.engine.launching import base_environment
+from runyard.engine.launch_plan import base_environment
 from runyard.executors.base import Launch
 from runyard.prefetch import plan
 from runyard.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any
 from runyard.domain import command, distributed, job_environment, job_services
 from runyard.domain.job import Job, JobSpec
 from runyard.domain.preparation import GRACE_S, Preparation
-from runyard.engine.launching import base_environment, places_of
+from runyard.engine.launch_plan import base_environment, places_of
 from runyard.executors.base import Launch
 from runyard.preflight import plan
 from runyard.settings import Settings

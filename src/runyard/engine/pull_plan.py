@@ -14,7 +14,7 @@ from runyard.domain.preparation import GRACE_S, Preparation
 from runyard.domain.reasons import Reason
 from runyard.domain.scheduling import wait_reasons
 from runyard.domain.states import Stage
-from runyard.engine.launching import base_environment
+from runyard.engine.launch_plan import base_environment
 from runyard.engine.parts import Parts
 from runyard.executors.base import ExecutorUnavailable, Launch
 from runyard.supervisor import protocol
