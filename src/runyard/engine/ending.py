@@ -27,6 +27,7 @@ from runyard.engine import (
     read_marks,
     readiness,
     receipts,
+    recorded_ends,
     recovering,
     space_waits,
     story,
@@ -36,28 +37,13 @@ from runyard.engine.diagnosing import Diagnoser
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
 from runyard.engine.placing import Placer
+from runyard.engine.recorded_ends import Recorded
 from runyard.engine.recovering import Failure, Recovery
-from runyard.engine.tallies import Tallies
 from runyard.executors.base import End
 from runyard.stores.base import Transaction
 
 _ACTOR = "supervisor"
 _OF_MACHINES = ending.LOST | {ending.NEVER_STARTED}
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What one end led to, for the log."""
-
-    job: Job
-    attempt: Attempt
-    to: JobStatus
-    end: End
-    cancelled: Sequence[Job]  # what depended on it and can no longer run
-    verdict: AttemptEnd
-    diagnosis: Diagnosis | None = None
-    plan: Plan | None = None  # of a failure
-    wrote: bool = True  # False when it surely left nothing to read or to look for
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +103,7 @@ class Ender:
 
         placed, recorded = self._parts.store.write(work, exclusive=self._parts.store.shared)
         for done in recorded:
-            _count(self._parts.tallies, done)
+            recorded_ends.count(self._parts.tallies, done)
             if done.plan is not None and done.plan.clear:
                 cache_clearing.clear(self._parts, done.job, done.plan.clear)
             if done.plan is not None and space_waits.is_wanted(done.plan):
@@ -132,12 +118,7 @@ class Ender:
         return placed, recorded
 
     def _end(
-        self,
-        tx: Transaction,
-        attempt_id: str,
-        end: End,
-        now: float,
-        seen: _Seen,
+        self, tx: Transaction, attempt_id: str, end: End, now: float, seen: _Seen
     ) -> Recorded | None:
         attempt = tx.attempt(attempt_id)
         if attempt is None or attempt.status is AttemptStatus.ENDED:
@@ -148,47 +129,21 @@ class Ender:
         if job is None:
             return None
         current = job.attempt_number == attempt.number and job.status in states.ACTIVE
-        verdict = ending.judge(
-            # An attempt its job no longer knows of can only be closed.
-            job.status if current else JobStatus.CANCELLING,
-            code=end.code,
-            signal=end.signal,
-            cause=end.cause,
-            stop_cause=(end.receipt.get("stop") or {}).get("cause"),
-            detail=end.detail,
-        )
-        verdict = replace(verdict, reason=unasked_stops.told(job, verdict.reason))
-        tx.update_attempt(
-            attempt_id,
-            states.LIVE,
-            status=AttemptStatus.ENDED,
-            end=verdict.end,
-            exit_code=end.code,
-            signal=end.signal,
-            cause=end.cause,
-            started_at=end.started_at or attempt.started_at,
-            ended_at=end.ended_at,
-            receipt=receipts.of_attempt(attempt, job, end, now),
-        )
+        # An attempt its job no longer knows of can only be closed.
+        verdict = _judged(job, job.status if current else JobStatus.CANCELLING, end)
+        _close(tx, job, attempt, end, verdict.end, now)
         wrote = not (seen.files_are_empty and end_files.tell_all(attempt, job.spec))
         if wrote:
             read_marks.note_end(tx, attempt_id)
         tx.release_grants(attempt_id)
         for machine, port in self._placer.refused_ports.note(attempt, end, seen.diagnosis, now):
             story.of(job.ref, attempt_id).warning("port {} of {} is avoided", port, machine)
-        if job.spec.services:
-            alerting.close_of_job_in(tx, job.id, (SERVICE_UNHEALTHY,), now, _ACTOR)
-        if job.status is JobStatus.CANCELLING or end.receipt.get("was_stuck"):
-            alerting.close_of_job_in(tx, job.id, OF_AN_END, now, _ACTOR)
+        _close_alerts(tx, job, end, now)
         if not current:
             return None
-        diagnosis = seen.diagnosis
-        failure = Failure(job, attempt, end, verdict, diagnosis)
-        to, plan = self._move(tx, failure, now)
-        ended = to in states.ENDED
-        cancelled = readiness.after_end(tx, job, now) if ended else []
-        if plan is None:
-            diagnosis = None
+        to, plan = self._move(tx, Failure(job, attempt, end, verdict, seen.diagnosis), now)
+        cancelled = readiness.after_end(tx, job, now) if to in states.ENDED else []
+        diagnosis = None if plan is None else seen.diagnosis
         return Recorded(job, attempt, to, end, cancelled, verdict.end, diagnosis, plan, wrote)
 
     def _move(
@@ -238,6 +193,42 @@ class Ender:
         )
         if plan.fence:
             self._recovery.fence(tx, failure.job, attempt, plan, now)
+
+
+def _judged(job: Job, status: JobStatus, end: End) -> ending.Verdict:
+    verdict = ending.judge(
+        status,
+        code=end.code,
+        signal=end.signal,
+        cause=end.cause,
+        stop_cause=(end.receipt.get("stop") or {}).get("cause"),
+        detail=end.detail,
+    )
+    return replace(verdict, reason=unasked_stops.told(job, verdict.reason))
+
+
+def _close(
+    tx: Transaction, job: Job, attempt: Attempt, end: End, verdict: AttemptEnd, now: float
+) -> None:
+    tx.update_attempt(
+        attempt.attempt_id,
+        states.LIVE,
+        status=AttemptStatus.ENDED,
+        end=verdict,
+        exit_code=end.code,
+        signal=end.signal,
+        cause=end.cause,
+        started_at=end.started_at or attempt.started_at,
+        ended_at=end.ended_at,
+        receipt=receipts.of_attempt(attempt, job, end, now),
+    )
+
+
+def _close_alerts(tx: Transaction, job: Job, end: End, now: float) -> None:
+    if job.spec.services:
+        alerting.close_of_job_in(tx, job.id, (SERVICE_UNHEALTHY,), now, _ACTOR)
+    if job.status is JobStatus.CANCELLING or end.receipt.get("was_stuck"):
+        alerting.close_of_job_in(tx, job.id, OF_AN_END, now, _ACTOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,50 +333,3 @@ def _run(tx: Transaction, job: Job, attempt: Attempt, at: float) -> None:
 def _event(code: str, attempt: Attempt, end: End, **params: object) -> Event:
     told = {"exit_code": end.code, "signal": end.signal, "cause": end.cause, **params}
     return Event(code, end.ended_at, _ACTOR, attempt.attempt_id, told)
-
-
-def _count(tallies: Tallies, done: Recorded) -> None:
-    tallies.ends.add(done.verdict.value)
-    if done.to is JobStatus.RETRYING:
-        tallies.retries.add()
-    asked = (done.end.receipt.get("stop") or {}).get("requested_at")
-    if done.to is JobStatus.CANCELLED and asked:
-        tallies.cancel_s.add(max(0.0, done.end.ended_at - asked))
-
-
-_WORDS = {
-    JobStatus.COMPLETED: "job completed",
-    JobStatus.FAILED: "job failed",
-    JobStatus.CANCELLED: "job cancelled",
-    JobStatus.RETRYING: "job failed and will be retried",
-}
-
-
-def tell(done: Recorded) -> None:
-    """Write it into the log; after the next job was started, which matters more."""
-    log = story.of(done.job.ref, done.attempt.attempt_id)
-    end, receipt = done.end, done.end.receipt
-    before = end.started_at is None and done.to is JobStatus.CANCELLED
-    log.info(
-        "{}{}: exit code {}, signal {}, cause {} (by {})",
-        _WORDS[done.to],
-        " before starting" if before else "",
-        end.code,
-        end.signal,
-        end.cause,
-        end.by,
-    )
-    # Where nobody knows why, and the same is tried again, the line above says it all.
-    if done.plan is not None and recovering.is_worth_telling(done.diagnosis, done.plan):
-        log.info("why: {}; then: {}", *recovering.in_words(done.diagnosis, done.plan))
-    # The ordinary end of a lone process leaves nothing that is worth a line.
-    if receipt.get("processes_ended", 0) > 1 or receipt.get("shm_bytes") or receipt.get("signals"):
-        log.info(
-            "cleaning up: {} processes ended, proof {}, {} bytes of shared memory removed",
-            receipt.get("processes_ended", 0),
-            receipt.get("proof"),
-            receipt.get("shm_bytes", 0),
-        )
-    if done.attempt.ports:
-        log.info("ports returned: {}", list(done.attempt.ports))
-    readiness.tell_cancelled(done.cancelled, done.job.ref)

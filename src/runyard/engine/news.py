@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runyard.domain.preparation import is_preparation_id
-from runyard.engine import ending, story
+from runyard.engine import recorded_ends, story
 from runyard.engine.ending import Ender
 from runyard.engine.gpu_return import GpuReturn
 from runyard.engine.launching import Launcher
@@ -68,7 +68,7 @@ class NewsDesk:
         for started in placed:
             self._launcher.launch(started)
         for done in recorded:
-            ending.tell(done)
+            recorded_ends.tell(done)
 
     def _run(self) -> None:
         going = True

@@ -16,7 +16,7 @@ from runyard.engine.cancel_reasons import SHUTDOWN
 from runyard.engine.checkpointing import Checkpointing
 from runyard.engine.collecting import Collecting
 from runyard.engine.commands import Commands
-from runyard.engine.ending import Ender, Recorded
+from runyard.engine.ending import Ender
 from runyard.engine.gpu_return import GpuReturn
 from runyard.engine.launching import Launcher, Placed
 from runyard.engine.leases import Leases
@@ -30,6 +30,7 @@ from runyard.engine.peak_keeping import PeakKeeping
 from runyard.engine.placing import Placer
 from runyard.engine.preparing import Preparer
 from runyard.engine.reconcile import Found, Reconciler
+from runyard.engine.recorded_ends import Recorded
 from runyard.engine.resuming import Resuming
 from runyard.engine.retention import Retention
 from runyard.engine.service_news import ServiceNews
