@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
 from runyard.api import log_proxy
+from runyard.api.growing_log import GrowingLog
 from runyard.api.live_feed import LiveFeed
 from runyard.api.live_topics import Asked
 from runyard.domain import errors, states
 from runyard.engine.watchers import of_job
-from runyard.executors.log_spans import extents
 
 _PER_BATCH = 256 * 1024
 _LOOK_AGAIN_S = 5.0
@@ -139,35 +138,13 @@ class _LocalLog:
     """A log on this machine. Reading what was just written takes no time."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._handle = -1
+        self._log = GrowingLog(path)
 
     def close(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
-        self._handle, self._path = -1, ""
+        self._log.close()
 
     async def read(self, offset: int) -> tuple[bytes | None, int] | None:
-        """(what is there, for how many bytes of the log it stands); None for nothing, and no bytes
-        where they were dropped."""
-        if not self._opened():
-            return None
-        size = os.fstat(self._handle).st_size
-        if size <= offset:
-            return None
-        start, stop, is_gap = next(extents(self._handle, offset, size))
-        if is_gap:
-            return None, stop - start
-        data = os.pread(self._handle, min(_PER_BATCH, stop - start), start)
-        return data, len(data)
-
-    def _opened(self) -> bool:
-        if self._handle < 0 and self._path:
-            try:
-                self._handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                return False
-        return self._handle >= 0
+        return self._log.read(offset, _PER_BATCH)
 
 
 class _OtherLog:

@@ -9,20 +9,19 @@ middle; `attempt` begins the log of another attempt; `end` says that the job has
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
+from runyard.api.growing_log import GrowingLog
 from runyard.api.json_body import dumped
 from runyard.domain import log_lines, states
 from runyard.domain.states import AttemptStatus
 from runyard.engine.hub import Watch
 from runyard.engine.views import JobView
 from runyard.engine.yard import Yard
-from runyard.executors.log_spans import extents
 
 _READ = 256 * 1024
 _FASTEST_S = 0.1
@@ -145,8 +144,7 @@ class _Reading:
     """One open log and how far it was sent."""
 
     def __init__(self, path: str, offset: int, attempt: int, grep: str) -> None:
-        self._path = path
-        self._handle = -1
+        self._log = GrowingLog(path)
         self._offset = offset  # where the unfinished line begins
         self._begun = b""  # of the unfinished line
         self._dropped = 0  # bytes of it that are not in `_begun` any more
@@ -156,28 +154,16 @@ class _Reading:
         self._shown_at = 0.0
 
     def close(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
+        self._log.close()
 
     def more(self) -> bytes | None:
         """The next lines as events, None when nothing more was written."""
         position = self._offset + self._dropped + len(self._begun)
-        size = os.fstat(self._handle).st_size if self._open() else 0
-        if size <= position:
+        piece = self._log.read(position, _READ)
+        if piece is None:
             return None
-        start, stop, is_gap = next(extents(self._handle, position, size))
-        if is_gap:
-            return self._skip(start, stop)
-        data = os.pread(self._handle, min(_READ, stop - start), start)
-        return self._lines(data)
-
-    def _open(self) -> bool:
-        if self._handle < 0 and self._path:
-            try:
-                self._handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                return False
-        return self._handle >= 0
+        data, length = piece
+        return self._skip(position, position + length) if data is None else self._lines(data)
 
     def _lines(self, data: bytes) -> bytes:
         first, *others = data.split(b"\n")
