@@ -25,6 +25,7 @@ from runyard.engine import avoided, container_starts, executor_nodes, starts
 from runyard.engine.launching import Placed
 from runyard.engine.parts import Parts
 from runyard.engine.refused_ports import RefusedPorts
+from runyard.engine.starts import Start
 from runyard.stores.base import ActiveAttempt, Reader, Transaction, WaitingJob, WaitingShape
 
 PAUSED_FLAG = "dispatch_paused"
@@ -181,27 +182,8 @@ class Placer:
     ) -> Placed:
         job = known or tx.job(chosen.job_id)
         assert job is not None  # the placement was decided in this very transaction
-        number = job.attempt_number + 1
         start = starts.of_next(tx, job)
-        machine = self._parts.machine
-        attempt = Attempt(
-            attempt_id=job.attempt_id(number),
-            job_id=job.id,
-            number=number,
-            status=AttemptStatus.STARTING,
-            node_id=self._parts.node_id,
-            machine_id=chosen.machine_id,
-            boot_id=machine.boot_id,
-            executor=chosen.executor,
-            request=job.spec.request,
-            tag=fingerprint(self._parts.random(8)),
-            created_at=now,
-            stage=Stage.STARTING,
-            gpus=chosen.gpus,
-            ports=chosen.ports,
-            params={**job.spec.params, **start.adjustments.params},
-            slices=chosen.slices,
-        )
+        attempt = self._new_attempt(job, chosen, start, now)
         tx.insert_attempt(attempt)
         tx.apply(
             states.move(
@@ -213,12 +195,33 @@ class Placer:
                 stage=Stage.STARTING,
                 ready=False,
                 not_before=None,
-                attempt_number=number,
+                attempt_number=attempt.number,
                 scheduled_at=now,
                 started_at=None,
             )
         )
         return Placed(job, attempt, start)
+
+    def _new_attempt(self, job: Job, chosen: Placement, start: Start, now: float) -> Attempt:
+        number = job.attempt_number + 1
+        return Attempt(
+            attempt_id=job.attempt_id(number),
+            job_id=job.id,
+            number=number,
+            status=AttemptStatus.STARTING,
+            node_id=self._parts.node_id,
+            machine_id=chosen.machine_id,
+            boot_id=self._parts.machine.boot_id,
+            executor=chosen.executor,
+            request=job.spec.request,
+            tag=fingerprint(self._parts.random(8)),
+            created_at=now,
+            stage=Stage.STARTING,
+            gpus=chosen.gpus,
+            ports=chosen.ports,
+            params={**job.spec.params, **start.adjustments.params},
+            slices=chosen.slices,
+        )
 
 
 def _shape(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from runyard.domain import events, preparation, reasons, states
 from runyard.domain.events import Event
@@ -35,6 +35,15 @@ class _Recorded:
     cancelled: Sequence[Job] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _TakenUp:
+    """What one look at all unprepared jobs led to."""
+
+    begun: list[tuple[Job, Preparation]] = field(default_factory=list)
+    passed: list[Job] = field(default_factory=list)  # there was nothing left to do for them
+    due: list[float] = field(default_factory=list)  # when to look again
+
+
 class Preparer:
     def __init__(self, parts: Parts, commands: Commands, wake: Callable[[], None]) -> None:
         self._parts = parts
@@ -64,35 +73,32 @@ class Preparer:
             return None
         here = self._pull.look(unprepared)
         now = self._parts.clock()
-        due: list[float] = []
-        passed: list[Job] = []
-
-        def work(tx: Transaction) -> list[tuple[Job, Preparation]]:
-            due.clear()
-            passed.clear()
-            free = self._free(tx)
-            begun: list[tuple[Job, Preparation]] = []
-            for job in tx.unprepared_jobs():
-                step = self._next(tx, job)
-                if isinstance(step, preparation.GiveUp):
-                    _fail(tx, job, step.reason, now)
-                elif step is not None and step.due > now:
-                    due.append(step.due)
-                elif step is not None and step.stage is Stage.PULL and _settles(here, job):
-                    if here.get(job.spec.image or ""):
-                        passed.append(job)
-                        self._pass(tx, job, step.stage, now)
-                elif step is not None and free[step.stage] > 0 and self._is_for_us(job):
-                    free[step.stage] -= 1
-                    begun.append((job, self._begin(tx, job, step.stage, now)))
-            return begun
-
-        shared = self._parts.store.shared
-        for job, begun in self._parts.store.write(work, exclusive=shared):
+        done = self._parts.store.write(
+            lambda tx: self._take_up(tx, here, now), exclusive=self._parts.store.shared
+        )
+        for job, begun in done.begun:
             self._launch(executor, job, begun)
-        if passed:
+        if done.passed:
             self._wake()
-        return max(0.0, min(due) - now) if due else None
+        return max(0.0, min(done.due) - now) if done.due else None
+
+    def _take_up(self, tx: Transaction, here: Mapping[str, bool], now: float) -> _TakenUp:
+        """The next step of every unprepared job; `here` says which images are on this machine."""
+        free, done = self._free(tx), _TakenUp()
+        for job in tx.unprepared_jobs():
+            step = self._next(tx, job)
+            if isinstance(step, preparation.GiveUp):
+                _fail(tx, job, step.reason, now)
+            elif step is not None and step.due > now:
+                done.due.append(step.due)
+            elif step is not None and step.stage is Stage.PULL and _settles(here, job):
+                if here.get(job.spec.image or ""):
+                    done.passed.append(job)
+                    self._pass(tx, job, step.stage, now)
+            elif step is not None and free[step.stage] > 0 and self._is_for_us(job):
+                free[step.stage] -= 1
+                done.begun.append((job, self._begin(tx, job, step.stage, now)))
+        return done
 
     def _next(self, tx: Transaction, job: Job) -> preparation.Begin | preparation.GiveUp | None:
         delays = job.spec.retry_delays or self._parts.settings.retry_delays
