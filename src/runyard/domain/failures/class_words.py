@@ -61,7 +61,7 @@ CLASS_WORDS: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"Decod", r"Decompress", r"Codec", r"Corrupt", r"Truncat", r"BadZip", r"BadGzip",
         r"Parser?Error", r"ParseException", r"Schema", r"Malformed", r"NumberFormat", r"LinAlg",
         r"DataError", r"Unidentified", r"EmptyData", r"InvalidImage", r"BadRecord",
-        r"FormatError", r"LibsndfileError", r"DataFormat", r"DatasetGeneration",
+        r"ColumnNotFound", r"FormatError", r"LibsndfileError", r"DataFormat", r"DatasetGeneration",
     )),
     (C.CODE, _exactly(
         (r"^(?:Type|Value|Key|Index|Attribute|Name|Assertion|Lookup|Arithmetic|Reference"

@@ -11,7 +11,7 @@ from runyard.domain.failures.categories import Category, failure_type
 from runyard.domain.failures.diagnosis import NO_LINE, Diagnosis, ProofLine
 from runyard.domain.failures.end_facts import Proven
 from runyard.domain.failures.evidence import Evidence
-from runyard.domain.failures.scan import Observation
+from runyard.domain.failures.observation import Observation
 from runyard.domain.failures.signature import Kind
 from runyard.domain.failures.signatures import gpu_memory
 from runyard.domain.reasons import Reason

@@ -29,6 +29,11 @@ _GOES_ON = re.compile(
     r"|\breduc(?:ing|ed) (?:the )?batch|\bhandled\b|\bnon-fatal\b|\bswitch(?:ing|ed) to\b"
     r"|\bwill (?:retry|try again|be retried|be skipped)\b|\bdisabl(?:ing|ed) \w"
 )
+_MENTIONS = re.compile(
+    r"(?i)\b(?:no|without|avoids?|prevents?)(?: an?| any)? [\"'`“]?$"
+    r"|\b(?:any|not|hit|sees?|gets?|(?:may|might|could|would) fail with|or|against|like)"
+    r"(?: an?| the)? [\"'`“]$"
+)
 # Said of the end itself, whatever went on before.
 _GIVES_UP = re.compile(r"(?i)\bgiving up\b|\bgave up\b|\bno (?:more )?retries\b|\bnot retrying\b")
 
@@ -39,17 +44,28 @@ def quoted(text: Text) -> bool:
     return body.startswith(("    ", "\t")) or _QUOTES.match(body) is not None
 
 
+def announced(before: Text, error: Text) -> bool:
+    """A logger says before a traceback how the program goes on."""
+    return before.rank == error.rank and _says_so(before.body)
+
+
+def mentioned(body: str, words: str) -> bool:
+    """Named as something that might be, or is not: `no "..."`, `if you see "..."`."""
+    at = body.find(words)
+    return at > 0 and _MENTIONS.search(body, max(0, at - 40), at) is not None
+
+
 def went_on(lines: Sequence[Text], order: int) -> bool:
     """It says itself, or the next lines of the same rank do, how the program went on."""
     text = lines[order]
     if _GIVES_UP.search(text.body[:_SEEN]):
         return False
-    if _GOES_ON.search(text.body[:_SEEN]):
+    if _says_so(text.body):
         return True
-    below = lines[order + 1 : order + 1 + NEXT]
-    return any(
-        line.rank == text.rank
-        and _GOES_ON.search(line.body[:_SEEN]) is not None
-        and _GIVES_UP.search(line.body[:_SEEN]) is None
-        for line in below
-    )
+    below = (line for line in lines[order + 1 : order + 1 + NEXT] if line.rank == text.rank)
+    return any(_says_so(line.body) for line in below if not line.body.startswith(" "))
+
+
+def _says_so(body: str) -> bool:
+    said = body[:_SEEN]
+    return _GOES_ON.search(said) is not None and _GIVES_UP.search(said) is None

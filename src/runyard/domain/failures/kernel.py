@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from runyard.domain.failures import scan
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.evidence import Evidence, LogLine, RankLog
-from runyard.domain.failures.scan import Observation
+from runyard.domain.failures.observation import Observation
 
 RANK = -1  # under which its log is read
 MOST_LINES = 200

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from runyard.domain.failures import class_words, error_numbers, message_words
+from runyard.domain.failures import class_words, error_numbers, manner_words, message_words
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.statement import PANIC, Statement
 
@@ -46,6 +46,8 @@ _REACHING = re.compile(
 
 def judge(said: Statement, frames: Sequence[str] = (), more: str = "") -> Meaning | None:
     """None: nothing tells whether it would come again. `more` are the lines below the message."""
+    if more and not any(letter.isalnum() for letter in said.message[:LONGEST]):
+        said = Statement(said.name, more, said.ends)
     found = _plain(said)
     if found is None and more:
         found = _plain(Statement(said.name, f"{said.message} {more}", said.ends))
@@ -82,7 +84,7 @@ def _plain(said: Statement) -> Meaning | None:
             words = None
         return words or _class(said.name, name) or (Category.CODE, BY_MANNER)
     named = _class(said.name, name)
-    passing = _in(message_words.PASSING, message)
+    passing = _in(manner_words.PASSING, message)
     if said.name == PANIC:
         return words or passing or (Category.CODE, BY_CLASS)
     if named is not None and named[0] is not Category.CODE:
@@ -104,6 +106,8 @@ def _closer(named: Meaning, words: Meaning | None, passing: Meaning | None) -> M
     category = named[0]
     if category is Category.NETWORK:
         return words or passing or named
+    if words == (Category.CONFIG, BY_WORDS) and named == (Category.DATA, BY_PACKAGE):
+        return words
     if category in (Category.DATA, Category.CONFIG, Category.PATH) and words is not None:
         return words if words[0] in (Category.CKPT_CORRUPT, Category.CKPT_MISSING) else named
     if category is Category.HOST_OOM and words is not None:
@@ -113,9 +117,9 @@ def _closer(named: Meaning, words: Meaning | None, passing: Meaning | None) -> M
 
 def _by_manner(said: Statement, message: str) -> Meaning | None:
     text = f"{said.name} {message}"
-    if message_words.SURELY_WRONG.search(text):
+    if manner_words.SURELY_WRONG.search(text):
         return Category.CODE, BY_MANNER
-    if message_words.MAYBE_PASSING.search(text) or not message_words.WRONG.search(text):
+    if manner_words.MAYBE_PASSING.search(text) or not manner_words.WRONG.search(text):
         return None
     return Category.CODE, BY_MANNER
 
@@ -164,7 +168,7 @@ def _refused(said: Statement, frames: Sequence[str]) -> Meaning | None:
     """What a library refuses, it refuses again: it raised the error itself, in code that reaches
     for nothing outside of the process."""
     place = next((at for at in range(len(frames) - 1, -1, -1) if 'File "' in frames[at]), None)
-    if place is None or message_words.MAYBE_PASSING.search(f"{said.name} {said.message}"):
+    if place is None or manner_words.MAYBE_PASSING.search(f"{said.name} {said.message}"):
         return None
     of_library = _LIBRARY.search(frames[place]) and not _REACHING.search(frames[place])
     raised = any(line.startswith("raise ") for line in frames[place + 1 :])
@@ -172,4 +176,4 @@ def _refused(said: Statement, frames: Sequence[str]) -> Meaning | None:
 
 
 def _not_whole(said: str) -> bool:
-    return message_words.BROKEN.search(said) is not None or "zip" in said or "ickle" in said
+    return manner_words.BROKEN.search(said) is not None or "zip" in said or "ickle" in said

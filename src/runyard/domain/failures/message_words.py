@@ -64,6 +64,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"checkpoint.{0,80}\b(?:but|while)\b.{0,40}\bcurrent\b",
         r"(?:unexpected|missing) keys? .{0,60}(?:state|checkpoint)",
         r"state_?dict.{0,80}(?:match|mismatch|differ|incompat)",
+        r"\brestor(?:e|ing|ed)\b.{0,160}(?:do not|does not|don't|doesn't) match",
         r"(?:mismatch|does not match|do not match|incompatible|differs?).{0,80}checkpoint",
         (r"checkpoint.{0,80}(?:mismatch|does not match|do not match|incompatible"
          r"|was saved with|different)"),
@@ -98,7 +99,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
     (C.ENV, _any_case(
         r"library (?:is )?not found", r"not compatible with this version", r"unsatisfiable",
         r"resolving dependencies",
-        r"compiled (?:with|by|using|against|for|to use)\b",
+        r"(?:compiled|built) (?:with|by|using|against|for|to use)\b",
         r"\b(?:avx\d{0,3}|sse\d|fma|amx|neon|sve)\b.{0,60}(?:not|n't|requir|support)",
         r"(?:not|n't) (?:available|supported) on (?:your|this) (?:machine|cpu|processor|platform)",
         (r"(?:driver|runtime|library|toolkit|cudnn|cuda|glibc|python|numpy"
@@ -113,6 +114,8 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"\.so[.\d]{0,12}\b.{0,60}(?:not found|cannot|no such)", r"undefined reference",
         r"does not support (?:compute|this gpu|sm_)", r"compute capability",
         r"unsupported (?:gpu|architecture|instruction)",
+        r"\blibdevice\b", r"requires? a different python",
+        r"(?:seem|appear) to be a python package", r"unable to locate a modulefile",
     )),
     (C.PATH, _any_case(
         r"repository .{1,200} not found",
@@ -128,12 +131,26 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         (r"(?:files?|director(?:y|ies)|paths?|folder|prefix)\b.{0,160}(?:does not exist"
          r"|do not exist|doesn't exist|not found|cannot be found|could not be found"
          r"|not exist|is missing)"),
-        r"(?:missing|nonexistent|non-existent) (?:file|director|path)",
+        r"(?:missing|nonexistent|non-existent) (?:(?:the )?\S{1,60} ){0,3}(?:file|director|path)",
+        r"cannot find (?:the )?(?:\w{1,20} ){1,2}(?:file|director|folder)",
+        r"\bresource \S{1,80} not found",
         '[\'\\"]/[^\'\\"]{1,300}[\'\\"] (?:does not exist|not found|is missing)',
     )),
     (C.DATA, _any_case(
-        r"(?:could not|couldn\'t|cannot|can\'t|failed to|unable to) (?:parse|cast|decode)",
+        (r"(?:could not|couldn\'t|cannot|can\'t|failed to|unable to) (?:parse|cast|decode)"
+         r"(?! (?:the )?(?:parameter|option|argument|config|flag|setting|command))"),
         r"column names don\'t match",
+        (r"\bcolumns?\b.{0,100}(?:\bnot (?:in|found)\b|\bmissing\b"
+         r"|\b(?:do|does) ?n[o\']t (?:match|exist))"),
+        r"\b(?:not|n\'t) (?:in|match) (?:the )?columns?\b",
+        r"(?:greater|less|larger|fewer|more) than the number of (?:samples|members|classes|rows)",
+        r"same number of samples", r"feature[ _]names?\b.{0,60}(?:match|unseen|unique|support)",
+        r"only one (?:class|label)\b", r"at least \d{1,6} classes", r"invalid (?:classes|columns)",
+        r"unique values of", r"\bdtypes for data\b", r"text input must be", r"sampling[ _]rate",
+        (r"\b(?:has|have|contains?|got|with|found) (?:0|no|zero) (?:samples|examples|lines|rows"
+         r"|images|records|utterances|sequences|labels|tokens)\b"),
+        r"\b0 (?:samples|examples|lines|rows|images|records|utterances) (?:in|found|left|after)\b",
+        r"(?:dataset|split|dataloader)\b.{0,40}\b(?:is|are) empty",
         r"literal for int", r"could not convert string", r"cannot be cast", r"malformed",
         r"inconsistent numbers? of samples", r"singular matrix", r"label must be",
         r"labels? (?:out of range|are invalid)", r"invalid labels?", r"bad value for",
@@ -172,6 +189,17 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
          r"|criterion|solver|booster|tokenizer|template|mode|policy|layer type)"
          r"(?: (?:name|type|function|id))?\b(?!.{0,20}\bfile)"),
         r"config values?\b", r"\bTrainingArguments\b",
+        r"(?:select|choose|pick|use|pass|expected|must be) (?:any |one |either )(?:of|from)\b",
+        (r"\b(?:allowed|possible|supported|valid|permitted|example) (?:\w{1,20} )?"
+         r"(?:values|choices|options|arguments|names)\b"),
+        r"\bnot a valid (?:\S{1,30} )?(?:argument|option|choice|value|name|setting|parameter)",
+        r"you (?:have )?(?:set|selected|specified|requested) [`\'\"-]",
+        r"could not interpret (?:\w{1,30} ){1,2}identifier",
+        (r"(?:parse|interpret|understand) (?:the )?(?:parameter|option|argument|config|flag"
+         r"|setting)"),
+        (r"(?:world.?size|number of (?:devices|gpus|processes|nodes|ranks|stages|workers))\b"
+         r".{0,80}\b(?:must|should|not|but|greater|less|larger|smaller|exceed)"),
+        r"can never be scheduled", r"mesh_shape", r"\bis not set\b",
         r"\bmandatory\b", r"unbound variable", r"not set\b.{0,30}environment",
         r"environment variable", r"no rule to make target", r"divisible by",
         r"in (?:your|the) config\b", r"config\.(?:json|ya?ml|toml)", r"ds_?config",
@@ -181,87 +209,4 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"(?:must|requires?|cannot|not).{0,60} --[a-z][a-z0-9_-]{2,40}\b", r"max_model_len",
         r"try --help", r"--help for",
     )),
-)  # fmt: skip
-
-# What comes and goes: only for errors that are not raised by wrong code alone.
-PASSING: tuple[tuple[C, re.Pattern[str]], ...] = (
-    (C.STORAGE, _any_case(
-        r"stale (?:nfs )?file", r"transport endpoint", r"input/output", r"\bi/o error",
-        r"remote i/o", r"read-only file", r"database is locked", r"resource deadlock",
-        r"lock(?:ed)? by another process",
-    )),
-    (C.FD_LIMIT, _any_case(
-        r"too many open files", r"(?:inotify|thread|process|file) .{0,20}limit reached",
-        r"can't start new thread",
-    )),
-    (C.RENDEZVOUS, _any_case(
-        r"barrier timed out", r"rendezvous",
-        r"waiting for (?:clients|workers|peers|all (?:ranks|tasks))",
-    )),
-    (C.COMM_HANG, _any_case(
-        r"\b(?:rank|worker|collective)\w{0,3}\b.{0,60}\b(?:stalled|hung|timed out)",
-        r"collective.{0,40}time",
-    )),
-    (C.COMM_NET, _any_case(
-        r"another task died", r"(?:peer|rank|task|worker) (?:died|is gone|disconnected|lost)",
-        r"coordination service",
-    )),
-    (C.NETWORK, _any_case(
-        r"transport failure",
-        r"broker",
-        r"(?:connection|stream) unexpectedly closed", r"resolve host",
-        r"timed out", r"time-?out\b",
-        r"connection (?:was )?(?:refused|reset|aborted|closed|error|lost|failed)",
-        r"(?:could not|couldn't|failed to|unable to|cannot) (?:connect|resolve|reach|establish)",
-        r"unreachable", r"name resolution", r"service unavailable", r"bad gateway",
-        r"server (?:closed|disconnected|error|unavailable)", r"\bunavailable:",
-        r"deadline.?exceeded", r"network (?:error|is|issue|failure)", r"tls handshake",
-        r"early eof", r"rpc (?:failed|error)", r"connection to server",
-        r"curl: \((?:5|6|7|18|28|35|52|56|92)\)",
-    )),
-)  # fmt: skip
-
-# An error that says one of these fails the same way again, whatever else it names.
-SURELY_WRONG = _any_case(
-    r"\bexpected\b.{1,120}\bbut\b", r"\bexpects\b", r"\binconsistent\b", r"out of bounds",
-    r"invalid (?:value|argument|option|type|shape|dim|size|key|index|use|combination)",
-    r"(?:operator|function|attribute|column|table|field|symbol|op)\b.{0,80}does not exist",
-    r"no such (?:column|table|function|option|operator|attribute|method|field)",
-    r"(?:not|un)(?: |-)?(?:supported|implemented|declared|defined)\b",
-    r"(?:size|shape|type|dtype|dimension)s? mismatch",
-    r"must (?:be|have|match|contain|not)\b", r"should (?:be|have|not)\b", r"nil (?:map|pointer)",
-    r"got an? unexpected", r"cannot be (?:negative|zero|empty|none|multiplied|broadcast)",
-)  # fmt: skip
-# An unknown error that says one of these fails the same way again ...
-WRONG = _any_case(
-    r"\bexpected\b", r"\bgot\b", r"\bmust\b", r"\bshould(?:n't)?\b", r"\bcannot\b", r"can't",
-    r"\binvalid\b", r"\bmismatch", r"\bincompatible", r"not supported", r"unsupported",
-    r"not implemented", r"undefined", r"not defined", r"no method", r"\bnull\b", r"\bnil\b",
-    r"`?None`?", r"out of (?:bounds|range)", r"\bshapes?\b", r"\bsizes?\b",
-    r"\bdim(?:ension)?s?\b", r"\bdtypes?\b", r"\btypes?\b", r"\barguments?\b", r"\bindex\b",
-    r"attempted", r"\brequired\b", r"check failed", r"unwrap", r"not valid", r"not fitted",
-    r"\billegal\b", r"\bunknown\b", r"not allowed", r"forgot", r"attempt to", r"incorrect",
-    r"please",
-    r"syntax error", r"not found", r"dereference", r"duplicate", r"empty", r"larger than",
-    r"greater than", r"less than", r"exceeds", r"too (?:large|long|small|short|many)",
-    r"no attribute", r"object .{1,60} not", r"more than one", r"at least", r"at most",
-    r"wrong (?:type|shape|size|number|value|key|format)",
-    r"unable to (?:infer|determine|broadcast|create)",
-)  # fmt: skip
-
-# ... unless it may be somebody else's fault.
-MAYBE_PASSING = _any_case(
-    r"connect", r"time.?out", r"timed", r"temporar", r"unavailable", r"\bserver", r"network",
-    r"socket", r"\blost\b", r"\bdied\b", r"\bkilled\b", r"\bhung\b", r"memory", r"\bcuda\b",
-    r"\bnccl\b", r"cudnn", r"cublas", r"\bgpu\b", r"\bdriver\b", r"retry", r"\bbusy\b",
-    r"\block(?:ed)?\b", r"\bhost\b", r"remote", r"response", r"\bI/O\b", r"\bdisk\b", r"signal",
-    r"crashed", r"terminated", r"interrupted", r"unexpectedly", r"try again", r"heartbeat",
-    r"\brpc\b", r"internal error",
-)  # fmt: skip
-
-# A file that is not whole.
-BROKEN = _any_case(
-    r"checksum", r"crc-?(?:32|check)", r"corrupt", r"truncated", r"bad magic", r"invalid magic",
-    r"incomplete", r"unexpected (?:eof|end)", r"ended before the end", r"not within the file",
-    r"damaged",
 )  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.evidence import RankLog
 from runyard.domain.failures.log_text import Text
-from runyard.domain.failures.scan import Observation
+from runyard.domain.failures.observation import Observation
 from runyard.domain.failures.signature import Kind
 from runyard.domain.failures.signatures import divergence, host_memory, processes
 from runyard.domain.progress.reading import sight

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from runyard.domain.failures import (
     candidates,
@@ -12,12 +12,14 @@ from runyard.domain.failures import (
     log_text,
     meaning,
     statement,
+    tracebacks,
     wrapped,
     xid,
 )
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.evidence import LogLine, RankLog
 from runyard.domain.failures.log_text import Text
+from runyard.domain.failures.observation import Observation
 from runyard.domain.failures.signature import Kind, Signature
 from runyard.domain.failures.signatures import cuda, host_memory
 from runyard.domain.failures.statement import Statement
@@ -26,7 +28,6 @@ from runyard.domain.failures.tracebacks import Stream
 MOST_FIRST = 500
 MOST_LAST = 3500
 MOST_JUDGED = 400  # errors without a signature
-STRONG = 0.7
 DOUBTED = 0.45  # said in passing: in a warning, or by a text that is often harmless
 UNCAUGHT = 0.5  # an exception nobody here knows
 BELOW = 3  # lines that may belong to a message
@@ -43,34 +44,6 @@ _RAISED_IN = {
 # Whoever says these knows, even in a warning.
 _SURE = frozenset({Category.TIME_LIMIT, Category.PREEMPTED, Category.GPU_HW})
 Seen = tuple[Category, Kind, float, Signature | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """One line that means something. `chain` groups the lines of exceptions that led to each
-    other; `order` is its place in what was scanned of its log."""
-
-    text: Text
-    log_rank: int
-    order: int
-    category: Category
-    kind: Kind
-    confidence: float
-    chain: int = -1
-    exception: bool = False
-    signature: Signature | None = None
-
-    @property
-    def rank(self) -> int:
-        return self.log_rank if self.text.rank is None else self.text.rank
-
-    @property
-    def variant(self) -> str:
-        return "" if self.signature is None else self.signature.variant
-
-    @property
-    def strong(self) -> bool:
-        return self.kind is Kind.ROOT and self.confidence >= STRONG
 
 
 def texts(log: RankLog) -> list[Text]:
@@ -95,6 +68,8 @@ class _Reading:
         self._rank = log_rank
         self._found = candidates.found_in(lines)
         self._streams: dict[int | None, Stream] = {}
+        self._began: dict[int | None, int] = {}  # where the last traceback of a rank does
+        self._survived: tuple[Observation, Observation] | None = None  # the last: was, became
         self._judged = 0
 
     def observations(self) -> list[Observation]:
@@ -109,10 +84,22 @@ class _Reading:
             one = self._line(order, text, stream)
             if one is not None:
                 seen.append(one)
-        return seen
+        return self._without_doubt(seen)
+
+    def _without_doubt(self, seen: list[Observation]) -> list[Observation]:
+        """The last exception of all ended the program, whatever was said after it."""
+        if self._survived is None:
+            return seen
+        was, became = self._survived
+        later = (one for one in seen if one.exception and one.kind is Kind.ROOT)
+        if any(one.order > was.order for one in later):
+            return seen
+        return [was if one is became else one for one in seen]
 
     def _line(self, order: int, text: Text, stream: Stream) -> Observation | None:
         role = stream.place(text.body)
+        if role == "frame" and tracebacks.HEADER in text.body and not stream.chained:
+            self._began[text.rank] = order
         if role == "frame" or not text.body.strip():
             return None
         exception = role == "exception"
@@ -124,21 +111,36 @@ class _Reading:
         if exception and stream.ignored:
             kind = Kind.TEARDOWN
         ended = exception or (said is not None and said.ends)
-        if kind is Kind.ROOT and not _known(category, signature):
-            if self._quoted(text, stream, exception=exception, ended=ended):
-                confidence, ended = min(confidence, DOUBTED), False
-            elif confidence > DOUBTED and handled.went_on(self._lines, order):
-                confidence = DOUBTED
         chain = stream.chain if stream.open else -1
-        return Observation(
+        one = Observation(
             text, self._rank, order, category, kind, confidence, chain, ended, signature
         )
+        return self._weighed(one, stream, exception=exception) if kind is Kind.ROOT else one
 
-    def _quoted(self, text: Text, stream: Stream, *, exception: bool, ended: bool) -> bool:
-        """Part of a text that the program shows; the lines of an exception are its own."""
-        if exception:
-            return stream.indented
-        return not (ended or stream.open) and handled.quoted(text)
+    def _weighed(self, one: Observation, stream: Stream, *, exception: bool) -> Observation | None:
+        """What is only quoted, or was survived, ends nothing."""
+        words = "" if one.signature is None or one.exception else one.signature.parts[0]
+        if words and handled.mentioned(one.text.body, words):
+            return None
+        if _known(one.category, one.signature):
+            return one
+        belongs = one.exception or stream.open
+        quoted = stream.indented if exception else not belongs and handled.quoted(one.text)
+        doubted = replace(one, confidence=min(one.confidence, DOUBTED), exception=False)
+        if quoted:
+            return doubted
+        if one.confidence > DOUBTED and self._went_on(one.order, one.text, exception=exception):
+            if exception:
+                self._survived = one, doubted
+            return doubted
+        return one
+
+    def _went_on(self, order: int, text: Text, *, exception: bool) -> bool:
+        """So it is said beside the error, or by a logger before its traceback."""
+        if handled.went_on(self._lines, order):
+            return True
+        began = self._began.get(text.rank, 0) if exception else 0
+        return began > 0 and handled.announced(self._lines[began - 1], text)
 
     def _statement(self, order: int, text: Text, *, exception: bool) -> Statement | None:
         if exception:

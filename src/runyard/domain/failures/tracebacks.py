@@ -29,6 +29,7 @@ class Stream:
         self.chain = first_chain
         self.open = False  # within an exception, its message or what it led to
         self.ignored = False  # Python tells of it and goes on
+        self.chained = False  # led to by the one before
         self.frames: deque[str] = deque(maxlen=MOST_FRAMES)
         self._inside = False
         self._noise = 0
@@ -36,6 +37,7 @@ class Stream:
         self._since = 0  # lines since the last exception line
         self._indent = 0  # of the whole traceback
         self._announced = False  # that the next one is ignored
+        self._words = False  # something else was said since the last exception line
 
     @property
     def indented(self) -> bool:
@@ -70,6 +72,7 @@ class Stream:
             self.frames.append(stripped)
             return "frame"
         self._since += 1
+        self._words = self._words or stripped[:1].isalnum()
         self._announced = False
         if self.open and self._since > 4 and not self._chained:
             self.open = False
@@ -83,6 +86,7 @@ class Stream:
             return "frame"
         if _EXCEPTION.match(stripped):
             self._inside, self.open, self._since, self._noise = False, True, 0, 0
+            self._words = False
             return "exception"
         self._noise += 1
         if self._noise > MOST_NOISE:
@@ -91,8 +95,9 @@ class Stream:
 
     def _begin(self) -> None:
         # A traceback inside the message of another (of a worker) belongs to it.
-        goes_on = self._chained or (self.open and self._since <= 1)
-        if not goes_on and not self._inside:
+        goes_on = self._chained or (self.open and self._since <= 1 and not self._words)
+        self.chained = goes_on or self._inside
+        if not self.chained:
             self.chain += 1
         self.ignored, self._announced = self._announced, False
         self._inside, self._chained, self._noise, self._indent = True, False, 0, 0

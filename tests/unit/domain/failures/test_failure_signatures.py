@@ -10,7 +10,9 @@ import pytest
 from runyard.domain.failures import (
     class_words,
     error_numbers,
+    handled,
     log_text,
+    manner_words,
     meaning,
     message_words,
     scan,
@@ -77,7 +79,17 @@ def test_patterns_are_bounded():
 
 
 def test_patterns_of_errors_without_a_signature_are_bounded():
-    modules = (class_words, error_numbers, log_text, meaning, message_words, statement, tracebacks)
+    modules = (
+        class_words,
+        error_numbers,
+        handled,
+        log_text,
+        manner_words,
+        meaning,
+        message_words,
+        statement,
+        tracebacks,
+    )
     found = [pattern for module in modules for pattern in patterns_in(vars(module).values())]
     assert len(found) > 60
     assert [one.pattern for one in found if UNBOUNDED.search(one.pattern)] == []
