@@ -85,12 +85,21 @@ def _spread(
     fits = [(m, fit) for m in group if (fit := room.fit(m, shape.request, reserved(m)))]
     if len(fits) < shape.nodes:
         return None
-    fits.sort(key=lambda item: room.looseness(item[0], shape.request, item[1]))
+    fits.sort(key=lambda item: _fullness(room, shape, *item))
     first = _first(shape, fits, room, reserved)
     if first is None:
         return None
     rest = [item for item in fits if item[0] is not first[0]]
     return [first, *rest[: shape.nodes - 1]]
+
+
+def _fullness(
+    room: Room, shape: ShapeView, machine: MachineView, fit: Fit
+) -> tuple[int, int, int, int, int, int, str]:
+    """Smaller is better. Gangs that want machines of their own take the emptiest ones: if they
+    filled some to the brim, what is left on the others could not be used by a gang."""
+    groups, shares, gpus, cpu, memory, busy, name = room.looseness(machine, shape.request, fit)
+    return groups, shares, -gpus, -cpu, -memory, busy, name
 
 
 def _first(

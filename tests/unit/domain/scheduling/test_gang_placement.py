@@ -245,3 +245,10 @@ def test_slots_count_attempts_not_slices(cluster):
     _, jobs = scene.waiting(gpu=1, gang=Gang(2, "spread"), count=3)
     decision = scene.decide(max_concurrent=2)
     assert [placed.job_id for placed in decision.placements] == jobs[:2]
+
+
+def test_spread_gangs_use_every_machine_to_the_full(cluster):
+    """Six gangs of two nodes have room on three machines of four GPUs, if none is filled first."""
+    scene = cluster(3, gpus=4)
+    _, jobs = scene.waiting(gpu=1, gang=Gang(2, "spread"), count=6)
+    assert [placed.job_id for placed in scene.decide().placements] == jobs
