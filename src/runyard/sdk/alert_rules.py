@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
+from runyard.sdk.asking import BASE, in_path, job_path
 from runyard.sdk.connection import Connection
-
-BASE = "/api/v1/training"
 
 
 class AlertRules:
@@ -65,9 +63,9 @@ class AlertRules:
 
     def evidence(self, job: str | int, attempt: int) -> list[dict[str, Any]]:
         """What was saved with an attempt when something was wrong with it: name, size, at."""
-        path = f"{BASE}/jobs/{quote(str(job), safe='')}/attempts/{attempt}/evidence"
+        path = f"{BASE}{job_path(job)}/attempts/{attempt}/evidence"
         return list(self._connection.request("GET", path).json())
 
 
 def _path(rule: str | int) -> str:
-    return f"{BASE}/alert-rules/{quote(str(rule), safe='')}"
+    return f"{BASE}/alert-rules/{in_path(rule)}"

@@ -6,14 +6,15 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from runyard.sdk import errors
 from runyard.sdk.alert_rules import AlertRules
+from runyard.sdk.asking import BASE, given, in_path, job_path, rows
 from runyard.sdk.connection import Connection
 from runyard.sdk.drills import Drills
 from runyard.sdk.job import Job
-from runyard.sdk.machines import BASE, Machines, given, rows
+from runyard.sdk.job_logs import JobLogs
+from runyard.sdk.machines import Machines
 from runyard.sdk.notifications import Notifications
 from runyard.sdk.recovery import Recovery
 from runyard.sdk.results import Results
@@ -27,7 +28,7 @@ _LONG_POLL_S = 30.0
 _ANSWER_S = 10.0  # within this a server that is there answers
 
 
-class Client(Machines, AlertRules, Notifications, Results, Drills, Recovery):
+class Client(Machines, JobLogs, AlertRules, Notifications, Results, Drills, Recovery):
     """Talks to one server over HTTP. Safe to share between threads.
 
     Without arguments it finds the server as the CLI does: RUNYARD_URL and RUNYARD_API_KEY, else
@@ -91,7 +92,7 @@ class Client(Machines, AlertRules, Notifications, Results, Drills, Recovery):
 
     def get(self, job_id: str | int, *, timeout: float | None = None) -> dict[str, Any]:
         """The job as the server tells it."""
-        path = BASE + _job(job_id)
+        path = BASE + job_path(job_id)
         answer: dict[str, Any] = self._connection.request("GET", path, timeout_s=timeout).json()
         return answer
 
@@ -141,7 +142,7 @@ class Client(Machines, AlertRules, Notifications, Results, Drills, Recovery):
 
     def delete(self, job_id: str | int) -> None:
         """Forget an ended job: record, folders and logs."""
-        self._connection.request("DELETE", BASE + _job(job_id))
+        self._connection.request("DELETE", BASE + job_path(job_id))
 
     def cancel(
         self, job_id: str | int, *, wait: float = 0, timeout: float | None = None
@@ -173,17 +174,17 @@ class Client(Machines, AlertRules, Notifications, Results, Drills, Recovery):
     def retry(self, job_id: str | int, *, fresh: bool = False) -> Job:
         """Run an ended job again; `fresh` does not resume from a checkpoint."""
         query = {"fresh": "true"} if fresh else None
-        return self._changed(job_id, self._do(_job(job_id) + "/retry", query=query))
+        return self._changed(job_id, self._do(job_path(job_id) + "/retry", query=query))
 
     def hold(self, job_id: str | int) -> Job:
-        return self._changed(job_id, self._do(_job(job_id) + "/hold"))
+        return self._changed(job_id, self._do(job_path(job_id) + "/hold"))
 
     def release(self, job_id: str | int) -> Job:
-        return self._changed(job_id, self._do(_job(job_id) + "/release"))
+        return self._changed(job_id, self._do(job_path(job_id) + "/release"))
 
     def renew(self, job_id: str | int, *, timeout: float = 5.0) -> dict[str, Any]:
         """Renew its lease: `{job_id, lease_s, expires_at}`. Sessions do it by themselves."""
-        path = BASE + _job(job_id) + "/lease"
+        path = BASE + job_path(job_id) + "/lease"
         reply = self._connection.request("POST", path, timeout_s=timeout, repeatable=True)
         return dict(reply.json() or {})
 
@@ -208,7 +209,7 @@ class Client(Machines, AlertRules, Notifications, Results, Drills, Recovery):
     def wait_once(self, job_id: str | int, seconds: float) -> Job:
         """The job as soon as it has ended, or as it is after `seconds` (a minute at most)."""
         began = time.monotonic()
-        path, query = f"{BASE}{_job(job_id)}/wait", {"timeout": f"{seconds:.3f}"}
+        path, query = f"{BASE}{job_path(job_id)}/wait", {"timeout": f"{seconds:.3f}"}
         reply = self._connection.request("GET", path, query=query, timeout_s=seconds + _ANSWER_S)
         job = Job(self, reply.json())
         # A server that is going away answers early, and must not be asked again at once.
@@ -217,18 +218,18 @@ class Client(Machines, AlertRules, Notifications, Results, Drills, Recovery):
         return job
 
     def attempts(self, job_id: str | int) -> list[dict[str, Any]]:
-        return rows(self._ask(_job(job_id) + "/attempts"))
+        return rows(self._ask(job_path(job_id) + "/attempts"))
 
     def events(self, job_id: str | int, *, after: int = 0) -> list[dict[str, Any]]:
-        return rows(self._ask(_job(job_id) + "/events", given(after=after or None)))
+        return rows(self._ask(job_path(job_id) + "/events", given(after=after or None)))
 
     def receipt(self, job_id: str | int, *, timeout: float | None = None) -> dict[str, Any]:
         """Proof of what the newest end gave back."""
-        path = f"{BASE}{_job(job_id)}/receipt"
+        path = f"{BASE}{job_path(job_id)}/receipt"
         return dict(self._connection.request("GET", path, timeout_s=timeout).json())
 
     def explain(self, job_id: str | int) -> dict[str, Any]:
-        return dict(self._ask(_job(job_id) + "/explain"))
+        return dict(self._ask(job_path(job_id) + "/explain"))
 
     def metrics(
         self,
@@ -242,82 +243,11 @@ class Client(Machines, AlertRules, Notifications, Results, Drills, Recovery):
         """By name: `steps`, `times`, `values` and `sampled`, which is true when there are more
         points than these. Of all metrics when no `keys` are given."""
         query = given(keys=keys, points=points, since=since, attempt=attempt)
-        found = self._ask(_job(job_id) + "/metrics", query)["series"]
+        found = self._ask(job_path(job_id) + "/metrics", query)["series"]
         return {
             name: {**series, "values": [float(value) for value in series["values"]]}
             for name, series in found.items()
         }
-
-    # logs
-
-    def logs(
-        self,
-        job_id: str | int,
-        *,
-        tail: int | None = None,
-        start: int | None = None,
-        limit: int | None = None,
-        grep: str | None = None,
-        rank: int | None = None,
-        attempt: int | None = None,
-        service: str | None = None,
-    ) -> list[str]:
-        """Lines of the log (the last 100 by default), progress bars folded to their last state.
-        Lines count from 0."""
-        query = {"from": start} if start is not None else {}
-        chosen = given(rank=rank, attempt=attempt, service=service)
-        query.update(given(tail=tail, limit=limit, grep=grep), **chosen)
-        return [str(line) for line in self._ask(_job(job_id) + "/logs", query)["logs"]]
-
-    def log_bytes(
-        self,
-        job_id: str | int,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        rank: int | None = None,
-        attempt: int | None = None,
-        service: str | None = None,
-    ) -> bytes:
-        """The log exactly as it was written; a line tells where bytes were dropped at the cap."""
-        return self.log_part(
-            job_id, offset=offset, length=length, rank=rank, attempt=attempt, service=service
-        )[0]
-
-    def log_part(
-        self,
-        job_id: str | int,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        rank: int | None = None,
-        attempt: int | None = None,
-        service: str | None = None,
-    ) -> tuple[bytes, int]:
-        """Bytes of the log, and how many it has in all by now."""
-        chosen = given(rank=rank, attempt=attempt, service=service)
-        query = given(raw="true", offset=offset, length=length) | chosen
-        reply = self._connection.request("GET", f"{BASE}{_job(job_id)}/logs", query=query)
-        return reply.data, int(reply.headers.get("X-Log-Size") or offset + len(reply.data))
-
-    def follow_logs(
-        self,
-        job_id: str | int,
-        *,
-        tail: int | None = None,
-        grep: str | None = None,
-        rank: int | None = None,
-        attempt: int | None = None,
-        service: str | None = None,
-    ) -> Iterator[str]:
-        """Lines as they are written, until the attempt has ended."""
-        from runyard.sdk import following
-
-        return following.lines(
-            self._connection,
-            BASE + _job(job_id) + "/logs",
-            given(tail=tail, grep=grep, rank=rank, attempt=attempt, service=service),
-        )
 
     def run(
         self,
@@ -357,7 +287,7 @@ class Client(Machines, AlertRules, Notifications, Results, Drills, Recovery):
 
     def enqueue(self, job_id: str | int, *, priority: str | None = None) -> Job:
         """Release a hold and set the priority."""
-        path = f"/queue/enqueue/{quote(str(job_id), safe='')}"
+        path = f"/queue/enqueue/{in_path(job_id)}"
         return self._changed(job_id, self._do(path, query=given(priority=priority)))
 
     # how
@@ -376,7 +306,7 @@ class Client(Machines, AlertRules, Notifications, Results, Drills, Recovery):
         # Asking for the same end twice is asking once, so this may be repeated.
         answer: dict[str, Any] = self._connection.request(
             "POST",
-            f"{BASE}{_job(job_id)}/{verb}",
+            f"{BASE}{job_path(job_id)}/{verb}",
             query={"wait": f"{wait:g}"} if wait else None,
             timeout_s=timeout or wait + 10,
             repeatable=True,
@@ -386,7 +316,3 @@ class Client(Machines, AlertRules, Notifications, Results, Drills, Recovery):
     def _changed(self, job_id: str | int, answer: Any) -> Job:
         whole = isinstance(answer, dict) and "job_id" in answer
         return Job(self, answer if whole else self.get(job_id))
-
-
-def _job(job_id: str | int) -> str:
-    return f"/jobs/{quote(str(job_id), safe='')}"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
+from runyard.sdk.asking import BASE, given, in_path, rows
 from runyard.sdk.connection import Connection
 
 if TYPE_CHECKING:
     from runyard.sdk.watching import Watch
-
-BASE = "/api/v1/training"
 
 
 class Machines:
@@ -34,7 +32,7 @@ class Machines:
 
     def monitor_job(self, job_id: str | int) -> dict[str, Any]:
         """Everything known of one job now."""
-        return dict(self._ask(f"/monitor/job/{quote(str(job_id), safe='')}"))
+        return dict(self._ask(f"/monitor/job/{in_path(job_id)}"))
 
     def monitor_history(
         self,
@@ -64,20 +62,20 @@ class Machines:
 
     def drain(self, node: str) -> dict[str, Any]:
         """Start nothing more on this node."""
-        return self._do(f"/nodes/{quote(node, safe='')}/drain") or {}
+        return self._do(f"/nodes/{in_path(node)}/drain") or {}
 
     def undrain(self, node: str) -> dict[str, Any]:
-        return self._do(f"/nodes/{quote(node, safe='')}/undrain") or {}
+        return self._do(f"/nodes/{in_path(node)}/undrain") or {}
 
     def gpus(self) -> list[dict[str, Any]]:
         return rows(self._ask("/gpus"))
 
     def fence(self, gpu: str | int, *, reason: str = "") -> dict[str, Any]:
         """Give this GPU (index or uuid) to no further job."""
-        return self._do(f"/gpus/{quote(str(gpu), safe='')}/fence", {"reason": reason}) or {}
+        return self._do(f"/gpus/{in_path(gpu)}/fence", {"reason": reason}) or {}
 
     def unfence(self, gpu: str | int) -> dict[str, Any]:
-        return self._do(f"/gpus/{quote(str(gpu), safe='')}/unfence") or {}
+        return self._do(f"/gpus/{in_path(gpu)}/unfence") or {}
 
     def alerts(
         self,
@@ -118,7 +116,7 @@ class Machines:
         return made
 
     def revoke_key(self, key_id: int | str) -> None:
-        self._connection.request("DELETE", f"{BASE}/keys/{quote(str(key_id), safe='')}")
+        self._connection.request("DELETE", f"{BASE}/keys/{in_path(key_id)}")
 
     def health(self, *, timeout: float | None = None) -> dict[str, Any]:
         answer: dict[str, Any] = self._connection.request(
@@ -131,18 +129,3 @@ class Machines:
 
     def _do(self, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         return self._connection.request("POST", BASE + path, body=body, query=query).json()
-
-
-def given(**values: Any) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in values.items()
-        if value is not None and value != [] and value != ""
-    }
-
-
-def rows(answer: Any) -> list[dict[str, Any]]:
-    """The list in an answer: itself, or the one under the answer's only list key."""
-    if isinstance(answer, dict):
-        answer = next((value for value in answer.values() if isinstance(value, list)), [])
-    return list(answer)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runyard.sdk.asking import BASE
 from runyard.sdk.connection import Connection
 
-_PATH = "/api/v1/training/notifications"
+_PATH = f"{BASE}/notifications"
 _TEST_S = 30.0  # a test is answered when it has been tried
 
 

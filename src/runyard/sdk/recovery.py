@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
+from runyard.sdk.asking import BASE, in_path
 from runyard.sdk.connection import Connection
-
-BASE = "/api/v1/training/recovery"
 
 
 class Recovery:
@@ -24,5 +22,5 @@ class Recovery:
         return self._recovery("attempt", job_id, "?dry_run=true" if dry_run else "")
 
     def _recovery(self, what: str, job_id: str | int, query: str = "") -> dict[str, Any]:
-        path = f"{BASE}/{what}/{quote(str(job_id), safe='')}{query}"
+        path = f"{BASE}/recovery/{what}/{in_path(job_id)}{query}"
         return dict(self._connection.request("POST", path).json())

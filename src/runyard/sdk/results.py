@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
+from runyard.sdk.asking import BASE, in_path, job_path
 from runyard.sdk.connection import Connection
-
-BASE = "/api/v1/training"
 
 
 class Results:
@@ -15,11 +13,11 @@ class Results:
 
     def checkpoints(self, job: str | int) -> list[dict[str, Any]]:
         """In the order they were saved, each with its step, size and verdict."""
-        return list(self._connection.request("GET", f"{_job(job)}/checkpoints").json())
+        return list(self._connection.request("GET", f"{BASE}{job_path(job)}/checkpoints").json())
 
     def files(self, job: str | int) -> dict[str, Any]:
         """What is in the job's output directory."""
-        return dict(self._connection.request("GET", f"{_job(job)}/files").json())
+        return dict(self._connection.request("GET", f"{BASE}{job_path(job)}/files").json())
 
     def datasets(self) -> list[dict[str, Any]]:
         """By name."""
@@ -32,8 +30,4 @@ class Results:
 
     def delete_dataset(self, dataset: str | int) -> None:
         """By its name or number. Jobs that were submitted with it are not affected."""
-        self._connection.request("DELETE", f"{BASE}/datasets/{quote(str(dataset), safe='')}")
-
-
-def _job(job: str | int) -> str:
-    return f"{BASE}/jobs/{quote(str(job), safe='')}"
+        self._connection.request("DELETE", f"{BASE}/datasets/{in_path(dataset)}")
