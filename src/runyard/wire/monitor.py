@@ -7,13 +7,12 @@ from pydantic import BaseModel, Field
 from runyard.wire.answers import (
     EfficiencyAnswer,
     EtaAnswer,
-    GateAnswer,
-    GpuAnswer,
     HealthAnswer,
-    NodeAnswer,
     Status,
     Time,
 )
+from runyard.wire.machine_answers import GpuAnswer, NodeAnswer
+from runyard.wire.queue_answers import GateAnswer
 
 Value = float | str  # NaN and infinities as words
 

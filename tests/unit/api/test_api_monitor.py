@@ -13,7 +13,7 @@ from runyard.domain.monitoring.alert import AlertLevel, NewAlert
 from runyard.domain.monitoring.series import Sample
 from runyard.executors.base import Usage
 from runyard.wire import monitor
-from runyard.wire.answers import MetricsAnswer
+from runyard.wire.metric_answers import MetricsAnswer
 
 
 def record(served, job, **values):

@@ -10,6 +10,7 @@ from runyard.domain.monitoring.series import Sample
 from runyard.wire import answers as shapes
 from runyard.wire import page_answers as pages
 from runyard.wire import sessions
+from runyard.wire.queue_answers import QueueAnswer
 
 AT = 1_790_000_000.0
 
@@ -322,7 +323,7 @@ def test_capacity_and_waits(make_served):
     assert len(history["waits"]) == 1
     assert history["median_s"] >= 0
     queue = served.api("GET", "/queue/status").body
-    shapes.QueueAnswer.model_validate(queue)
+    QueueAnswer.model_validate(queue)
 
 
 def test_about_tells_nothing_secret(make_served):

@@ -16,6 +16,7 @@ from runyard.domain import errors
 from runyard.domain.monitoring.alert import Alert, AlertFilter, AlertLevel, AlertStatus
 from runyard.wire import answers as shapes
 from runyard.wire import refusals
+from runyard.wire.metric_answers import MetricsAnswer
 
 router = APIRouter()
 
@@ -47,7 +48,7 @@ def alert(found: Alert) -> dict[str, Any]:
 @router.get(
     "/alerts/{alert_id}/series",
     operation_id="get_alert_series",
-    response_model=shapes.MetricsAnswer,
+    response_model=MetricsAnswer,
 )
 def alert_series(
     request: Request,

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from runyard.api import asking, listing, metric_answers
 from runyard.api.json_body import Json
 from runyard.stores.base_metrics import MetricRange
-from runyard.wire import answers as shapes
+from runyard.wire import metric_answers as shapes
 
 router = APIRouter()
 

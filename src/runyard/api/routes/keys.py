@@ -14,7 +14,7 @@ from runyard.api.describing import body_of
 from runyard.api.json_body import Json, iso, optional_object
 from runyard.domain import errors
 from runyard.stores.base import Key
-from runyard.wire import answers as shapes
+from runyard.wire import key_answers as shapes
 from runyard.wire import requests
 
 router = APIRouter()

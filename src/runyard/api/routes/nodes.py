@@ -13,7 +13,7 @@ from runyard.api import asking
 from runyard.api.describing import body_of
 from runyard.api.json_body import Json, iso, optional_object
 from runyard.stores.base_machines import Node
-from runyard.wire import answers as shapes
+from runyard.wire import machine_answers as shapes
 from runyard.wire import requests
 
 router = APIRouter()

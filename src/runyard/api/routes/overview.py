@@ -11,8 +11,8 @@ from runyard.api import asking, listing, metric_answers, monitor_answers
 from runyard.api.json_body import Json
 from runyard.domain import errors
 from runyard.stores.base_metrics import MetricRange
-from runyard.wire import answers as shapes
 from runyard.wire import monitor, refusals
+from runyard.wire.metric_answers import MetricsAnswer
 
 router = APIRouter()
 
@@ -36,9 +36,7 @@ def job(request: Request, ref: asking.Ref) -> Response:
     return Json(monitor_answers.job(asking.yard(request).job_now(asking.job_ref(ref))))
 
 
-@router.get(
-    "/monitor/history", operation_id="get_monitor_history", response_model=shapes.MetricsAnswer
-)
+@router.get("/monitor/history", operation_id="get_monitor_history", response_model=MetricsAnswer)
 def history(
     request: Request,
     job: Annotated[str | None, Query(description="A job's id.")] = None,

@@ -15,12 +15,14 @@ from runyard.api.routes.actions import CANCEL_ANSWERS
 from runyard.domain.job import Priority
 from runyard.wire import answers as shapes
 from runyard.wire import page_answers as pages
-from runyard.wire import requests
+from runyard.wire import queue_answers, requests
 
 router = APIRouter()
 
 
-@router.get("/queue/status", operation_id="get_queue_status", response_model=shapes.QueueAnswer)
+@router.get(
+    "/queue/status", operation_id="get_queue_status", response_model=queue_answers.QueueAnswer
+)
 def queue_status(request: Request, limit: Annotated[int, Query(ge=0, le=500)] = 100) -> Response:
     """What runs, what waits and why; at most `limit` of the waiting jobs, first in order."""
     return Json(answers.queue(asking.yard(request).queue_status(limit)))
@@ -75,7 +77,7 @@ async def cancel(request: Request, ref: asking.Ref, wait: asking.Wait = None) ->
 
 
 @router.post(
-    "/system/start-queue", operation_id="start_queue", response_model=shapes.DispatchAnswer
+    "/system/start-queue", operation_id="start_queue", response_model=queue_answers.DispatchAnswer
 )
 def start_queue(request: Request) -> Response:
     """Start jobs again."""
@@ -83,7 +85,9 @@ def start_queue(request: Request) -> Response:
     return Json({"dispatching": True})
 
 
-@router.post("/system/stop-queue", operation_id="stop_queue", response_model=shapes.DispatchAnswer)
+@router.post(
+    "/system/stop-queue", operation_id="stop_queue", response_model=queue_answers.DispatchAnswer
+)
 def stop_queue(request: Request) -> Response:
     """Start no further jobs, also after a restart; those that run are left alone."""
     asking.yard(request).stop_queue(asking.admin(request))
