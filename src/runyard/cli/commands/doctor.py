@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from runyard.cli import checks, exit_codes, options, tables
-from runyard.cli.check import Check
+from runyard.cli import doctor_checks, exit_codes, options, tables
+from runyard.cli.doctor_check import Check
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,9 @@ def run(args: argparse.Namespace) -> int:
     chosen = settings.load({"data_dir": args.data_dir})
     client = options.client(args)
     found = []
-    for check in checks.all_of(chosen.data_dir, client, chosen.database_url, chosen.docker_host):
+    for check in doctor_checks.all_of(
+        chosen.data_dir, client, chosen.database_url, chosen.docker_host
+    ):
         found.append(check)
         if not args.json:
             _print(check)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from runyard.cli import engine_check, formatting
-from runyard.cli.check import Check
+from runyard.cli import doctor_engine, formatting
+from runyard.cli.doctor_check import Check
 from runyard.sdk import errors
 from runyard.sdk.client import Client
 
@@ -30,7 +30,7 @@ def all_of(
         ("locks", lambda: _locks(data_dir)),
         ("containment", lambda: _containment(data_dir)),
         ("gpu", _gpu),
-        ("containers", lambda: engine_check.containers(docker_host)),
+        ("containers", lambda: doctor_engine.containers(docker_host)),
         ("database", lambda: _database(database_url)),
         ("server", lambda: _server(client)),
     ]

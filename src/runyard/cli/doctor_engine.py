@@ -6,7 +6,7 @@ import importlib.util
 import os
 from collections.abc import Iterator
 
-from runyard.cli.check import Check
+from runyard.cli.doctor_check import Check
 
 _NAME = "containers"
 _INSTALL = "pip install 'runyard[docker]'"
