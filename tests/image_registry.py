@@ -29,8 +29,10 @@ class ImageRegistry:
     def __init__(self, layer: bytes) -> None:
         self.hold = threading.Event()  # set: half of the layer is sent, and no more
         self.asked: list[str] = []
+        self.closed = False
         packed = gzip.compress(layer, 1)
-        self._blobs = {_digest(packed): packed}
+        self.layer = _digest(packed)
+        self._blobs = {self.layer: packed}
         config = json.dumps(_config(_digest(layer))).encode()
         self._blobs[_digest(config)] = config
         self._manifest = json.dumps(_manifest(config, packed)).encode()
@@ -49,6 +51,7 @@ class ImageRegistry:
         self._thread.start()
 
     def close(self) -> None:
+        self.closed = True
         self.hold.clear()
         self._server.shutdown()
         self._server.server_close()

@@ -21,16 +21,26 @@ def registry(docker_engine):
     # What cannot be packed: half of it is still megabytes.
     made = ImageRegistry(padded(docker_engine.archive, os.urandom(_PADDING)))
     yield made
-    made.close()
+    if not made.closed:
+        made.close()
     listed = docker_engine.docker("images", "--quiet", f"{made.address}/*").stdout.split()
     if listed:
         docker_engine.docker("rmi", "--force", *set(listed), check=False)
 
 
 @pytest.fixture
-def yard(make_yard, docker_engine):
-    yield make_yard(env=settings_for(docker_engine)).start()
+def make_docker_yard(make_yard, docker_engine):
+    def make(max_concurrent=4, **settings):
+        env = settings_for(docker_engine) | settings
+        return make_yard(env=env, max_concurrent=max_concurrent).start()
+
+    yield make
     assert docker_engine.containers() == []
+
+
+@pytest.fixture
+def yard(make_docker_yard):
+    return make_docker_yard()
 
 
 def test_an_image_is_pulled_once(yard, registry):
@@ -49,23 +59,31 @@ def test_an_image_is_pulled_once(yard, registry):
 def pulling(yard, registry):
     registry.hold.set()
     ref = yard.submit("echo ran", image=f"{registry.address}/trainer:2", **SHARE)
-
-    def half() -> bool:
-        told = yard.job(ref)["reason"]["params"]
-        return told.get("bytes_total", 0) > told.get("bytes_done", 0) > 0
-
-    until(half, 60, lambda: yard.job(ref)["reason"])
+    until(lambda: is_half_done(yard, ref), 60, lambda: yard.job(ref)["reason"])
     return ref
 
 
-def test_how_far_a_pull_is_told(yard, registry):
-    """R34: while it is pulled the job is scheduled, and says how far that is."""
+def is_half_done(yard, ref):
+    told = yard.job(ref)["reason"]["params"]
+    return told.get("bytes_total", 0) > told.get("bytes_done", 0) > 0
+
+
+def layers(registry):
+    """How often the image's one layer was asked for."""
+    return sum(path.endswith(registry.layer) for path in registry.asked)
+
+
+def test_how_far_a_pull_is_told_and_nothing_is_held(make_docker_yard, registry):
+    """R34: while it is pulled the job waits, says how far that is, and another has its place."""
+    yard = make_docker_yard(max_concurrent=1)
     ref = pulling(yard, registry)
     job = yard.job(ref)
-    assert (job["status"], job["stage"]) == ("scheduled", "starting")
-    assert job["reason"]["code"] == "starting_container"
+    assert (job["status"], job["stage"]) == ("pending", "pull")
+    assert job["reason"]["code"] == "pulling_image"
     said = yard.cli("show", ref).stdout
-    assert f"starting a container of {registry.address}/trainer:2: " in said
+    assert f"pulling {registry.address}/trainer:2: " in said
+    assert yard.attempts(ref) == []
+    yard.wait(yard.submit(["true"]), "completed")
     registry.hold.clear()
     yard.wait(ref, "completed", seconds=60)
     assert yard.logs(ref) == ["ran"]
@@ -77,13 +95,65 @@ def test_a_pull_is_cancelled(yard, registry, docker_engine):
     image = yard.job(ref)["image"]
     assert pullers(image)
     answer = yard.cancel(ref)
-    assert (answer.body["status"], answer.body["receipt"]["stage"]) == ("cancelled", "starting")
+    assert (answer.body["status"], answer.body["receipt"]["stage"]) == ("cancelled", "pull")
     assert pullers(image) == []
-    assert yard.logs(ref) == []
-    assert yard.attempts(ref)[0]["exit_code"] is None
+    assert yard.attempts(ref) == []
     registry.hold.clear()
     until(lambda: "context canceled" in docker_engine.said(), 60, docker_engine.said)
     assert docker_engine.docker("images", "--quiet", f"{registry.address}/trainer").stdout == ""
+
+
+def test_jobs_of_one_image_pull_it_once(yard, registry):
+    """R34: together, and the cancel of one does not end what the others wait for."""
+    first = pulling(yard, registry)
+    image = yard.job(first)["image"]
+    others = [yard.submit("echo ran", image=image, **SHARE) for _ in range(2)]
+    for ref in others:
+        until(lambda ref=ref: is_half_done(yard, ref), 60, lambda ref=ref: yard.job(ref))
+    assert len(pullers(image)) == 3
+    assert yard.cancel(first).body["status"] == "cancelled"
+    registry.hold.clear()
+    for ref in others:
+        yard.wait(ref, "completed", seconds=60)
+    assert layers(registry) == 1
+
+
+def test_the_server_is_killed_during_a_pull(yard, registry):
+    """R42: the pull goes on, and the next server goes on with the job."""
+    ref = pulling(yard, registry)
+    image = yard.job(ref)["image"]
+    yard.kill9()
+    assert pullers(image)
+    yard.start()
+    assert yard.job(ref)["reason"]["code"] == "pulling_image"
+    registry.hold.clear()
+    yard.wait(ref, "completed", seconds=60)
+    assert layers(registry) == 1
+
+
+def test_an_image_that_went_away_meanwhile_is_pulled_at_the_start(yard, registry, docker_engine):
+    """R34: a job never runs outside its image, and never fails for want of a pull."""
+    image = f"{registry.address}/trainer:4"
+    yard.api("POST", "/system/stop-queue")
+    ref = yard.submit("echo ran", image=image, **SHARE)
+    until(lambda: yard.job(ref)["reason"]["code"] == "dispatch_paused", 60, lambda: yard.job(ref))
+    docker_engine.docker("rmi", "--force", image)
+    yard.api("POST", "/system/start-queue")
+    yard.wait(ref, "completed", seconds=60)
+    assert yard.logs(ref) == ["ran"]
+    assert layers(registry) == 2
+
+
+def test_a_registry_that_does_not_answer_is_asked_again_later(make_docker_yard, registry):
+    """The job waits meanwhile, says why, and can be cancelled."""
+    yard = make_docker_yard(RUNYARD_RETRY_DELAYS="600")
+    registry.close()
+    ref = yard.submit("true", image=f"{registry.address}/trainer:5", **SHARE)
+    job = until(lambda: "until" in (now := yard.job(ref))["reason"]["params"] and now, 60)
+    assert job["reason"]["code"] == "pulling_image"
+    assert job["reason"]["params"]["last"]["code"] == "network"
+    assert "could not be reached" in yard.cli("show", ref).stdout
+    assert yard.cancel(ref).body["status"] == "cancelled"
 
 
 def pullers(image):

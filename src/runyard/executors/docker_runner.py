@@ -36,7 +36,8 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 _KILL_AGAIN_S = 1.0
 _EXECUTE_S = 5.0
 # As Docker and podman say that they cannot give a container the GPUs it is to have.
-_WITHOUT_GPUS = ("could not select device driver", "unresolvable CDI devices")
+_GPUS_IGNORED = "the engine takes no notice of a request for GPUs"
+_WITHOUT_GPUS = ("could not select device driver", "unresolvable CDI devices", _GPUS_IGNORED)
 _BELOW_SECONDS = 26  # of "2026-01-01T00:00:00.123456789Z": the engine tells nanoseconds
 
 
@@ -123,7 +124,18 @@ class Runner:
 
     def _start(self) -> None:
         self.check_stop()
+        self._check_gpus()
         self._with_engine(self._start_once)
+
+    def _check_gpus(self) -> None:
+        """Podman's service leaves out what it does not know, and would run the job without."""
+        asked = self.plan["body"]["HostConfig"].get("DeviceRequests")
+        if not asked:
+            return
+        seen = self._with_engine(lambda: self.engine.inspect(self.name)) or {}
+        kept = seen.get("HostConfig", {}).get("DeviceRequests") or []
+        if [one.get("DeviceIDs") for one in kept] != [one["DeviceIDs"] for one in asked]:
+            raise EngineRefused(501, _GPUS_IGNORED)
 
     def _tell_start(self) -> None:
         seen = self._with_engine(lambda: self.engine.inspect(self.name)) or {}

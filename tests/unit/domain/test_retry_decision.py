@@ -66,7 +66,7 @@ def test_free_retries_slow_down_and_end():
     assert after(AttemptEnd.LOST, "supervisor_lost", free=MOST_FREE) == GiveUp(WHY)
 
 
-@pytest.mark.parametrize("cause", ["cwd_missing", "isolation_unavailable"])
+@pytest.mark.parametrize("cause", ["cwd_missing", "isolation_unavailable", "gpu_runtime_missing"])
 def test_what_the_machine_does_not_have_is_not_retried(cause):
     assert after(cause=cause) == GiveUp(WHY)
 

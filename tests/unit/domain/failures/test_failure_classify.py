@@ -63,6 +63,8 @@ def test_a_kill_from_outside_is_not_memory():
         ("start_failed", {"errno": errno.ENOSPC}, Category.DISK_FULL, "disk_full"),
         ("start_failed", {"errno": errno.EACCES}, Category.PATH, "start_failed"),
         ("isolation_unavailable", {}, Category.ENV, "isolation_unavailable"),
+        ("gpu_runtime_missing", {}, Category.ENV, "gpu_runtime_missing"),
+        ("start_failed", {"step": "container"}, Category.UNKNOWN, "container_failed"),
         ("host_restarted", {}, Category.SERVER_RESTART, "host_restarted"),
         ("supervisor_lost", {}, Category.SERVER_RESTART, "supervisor_lost"),
         ("never_started", {}, Category.SERVER_RESTART, "never_started"),
