@@ -22,7 +22,7 @@ from runyard.domain import errors, slices
 from runyard.domain.job import Attempt
 from runyard.domain.slices import Slice
 from runyard.domain.states import AttemptStatus
-from runyard.stores import rows
+from runyard.stores import attempt_rows, column_values
 from runyard.stores.base import ActiveAttempt
 from runyard.stores.prepared import Statement
 from runyard.stores.session import Session
@@ -117,21 +117,21 @@ def _guarded_update(columns: frozenset[str], expect: frozenset[AttemptStatus]) -
 class AttemptReads(Session):
     def attempt(self, attempt_id: str) -> Attempt | None:
         row = self._row(_BY_ID, the_id=attempt_id)
-        return None if row is None else rows.attempt_from(row)
+        return None if row is None else attempt_rows.attempt_from(row)
 
     def attempts_by_id(self, ids: Sequence[str]) -> dict[str, Attempt]:
         found = self._rows_by_id(_some_by_id, ids)
-        return {row.attempt_id: rows.attempt_from(row) for row in found}
+        return {row.attempt_id: attempt_rows.attempt_from(row) for row in found}
 
     def attempts(self, job_id: int) -> list[Attempt]:
-        return [rows.attempt_from(row) for row in self._rows(_OF_JOB, the_job=job_id)]
+        return [attempt_rows.attempt_from(row) for row in self._rows(_OF_JOB, the_job=job_id)]
 
     def live_attempts(self, node_id: str | None = None) -> list[Attempt]:
         if node_id is None:
             found = self._rows(_ALL_LIVE)
         else:
             found = self._rows(_LIVE_OF_NODE, node=node_id)
-        return [rows.attempt_from(row) for row in found]
+        return [attempt_rows.attempt_from(row) for row in found]
 
     def active_attempts(self) -> list[ActiveAttempt]:
         return [
@@ -140,8 +140,8 @@ class AttemptReads(Session):
                 job_id=row.job_id,
                 machine_id=row.machine_id,
                 node_id=row.node_id,
-                request=rows.request_from(row),
-                gpus=rows.gpus_from(row.gpus),
+                request=column_values.request_from(row),
+                gpus=attempt_rows.gpus_from(row.gpus),
                 ports=tuple(row.ports),
                 array_id=row.array_id,
                 started_at=row.started_at,
@@ -154,7 +154,7 @@ class AttemptReads(Session):
 
 class AttemptWrites(AttemptReads):
     def insert_attempt(self, attempt: Attempt) -> None:
-        self._run(_INSERT, **rows.attempt_columns(attempt))
+        self._run(_INSERT, **attempt_rows.attempt_columns(attempt))
         parts: Sequence[Attempt | Slice] = attempt.slices or (attempt,)
         for machine_id in sorted({part.machine_id for part in parts if part.gpus or part.ports}):
             self._driver.before_grants(machine_id)
@@ -201,7 +201,7 @@ class AttemptWrites(AttemptReads):
             for name, value in changes.items()
         }
         if "gpus" in columns:
-            columns["gpus"] = rows.gpu_list(columns["gpus"])
+            columns["gpus"] = attempt_rows.gpu_list(columns["gpus"])
         statement = _guarded_update(frozenset(columns), expect)
         if not expect or not self._run(statement, the_id=attempt_id, **columns):
             raise errors.StaleWrite(attempt=attempt_id)

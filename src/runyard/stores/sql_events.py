@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import Integer, bindparam, func, insert, select
 
 from runyard.domain import errors
 from runyard.domain.events import Event, StoredEvent
-from runyard.stores import rows
 from runyard.stores.column_types import to_the_microsecond
 from runyard.stores.prepared import Statement
 from runyard.stores.session import Session
@@ -39,7 +40,7 @@ class EventReads(Session):
             found = self._rows(ALL_AFTER, after=after, count=limit)
         else:
             found = self._rows(OF_JOB_AFTER, after=after, count=limit, the_job=job_id)
-        return [rows.stored_event_from(row) for row in found]
+        return [_stored_event_from(row) for row in found]
 
     def last_event_id(self) -> int:
         self.flush_events()
@@ -53,7 +54,7 @@ class EventReads(Session):
             return
         pending, self._pending_events = self._pending_events, []
         self._driver.before_events()
-        ids = self._insert_many(_INSERT, [rows.event_columns(told) for told in pending])
+        ids = self._insert_many(_INSERT, [_event_columns(told) for told in pending])
         for event_id, told in zip(ids, pending, strict=True):
             self.told.append(StoredEvent(event_id, told.job_id, told.job_ref, told.event))
 
@@ -78,3 +79,20 @@ class EventWrites(EventReads):
     def _forget_events(self, job_id: int) -> None:
         """Of a job that this transaction deletes."""
         self._pending_events = [told for told in self._pending_events if told.job_id != job_id]
+
+
+def _event_columns(told: StoredEvent) -> dict[str, Any]:
+    event = told.event
+    return {
+        "job_id": told.job_id,
+        "code": event.code,
+        "at": event.at,
+        "actor": event.actor,
+        "attempt_id": event.attempt_id,
+        "params": event.params,
+    }
+
+
+def _stored_event_from(row: Any) -> StoredEvent:
+    event = Event(row.code, row.at, row.actor, row.attempt_id, row.params)
+    return StoredEvent(row.id, row.job_id, row.job_ref, event)

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, func, or_, select
 from runyard.domain import errors
 from runyard.domain.job import Job
 from runyard.domain.states import JobStatus
-from runyard.stores import rows
+from runyard.stores import job_rows
 from runyard.stores.base import JobFilter, JobPage
 from runyard.stores.prepared import Statement
 from runyard.stores.session import Session
@@ -51,7 +51,7 @@ class JobListReads(Session):
             page = page.where(_jobs.id < before)
         found = self._rows_once(Statement(page.order_by(_jobs.id.desc()).limit(limit + 1)))
         total = self._rows_once(Statement(count))[0].many
-        return _page([rows.job_from(row) for row in found[:limit]], len(found) > limit, total)
+        return _page([job_rows.job_from(row) for row in found[:limit]], len(found) > limit, total)
 
     def count_jobs(self, chosen: JobFilter) -> dict[JobStatus, int]:
         self._driver.before_search()
@@ -74,7 +74,7 @@ class JobListReads(Session):
         found = self._rows_once(Statement(page))
         count = select(func.count().label("many")).select_from(training_jobs).where(*conditions)
         total = self._rows_once(Statement(count))[0].many
-        jobs = tuple(rows.job_from(row) for row in found[:limit])
+        jobs = tuple(job_rows.job_from(row) for row in found[:limit])
         return JobPage(jobs, str(skipped + limit) if len(found) > limit else None, total)
 
     def _page_by_text(
@@ -85,7 +85,7 @@ class JobListReads(Session):
         ids = sorted((row.id for row in self._rows_once(Statement(matching))), reverse=True)
         following = ids if before is None else [job_id for job_id in ids if job_id < before]
         found = self._rows_by_id(some_jobs_by_id, following[:limit])
-        jobs = sorted((rows.job_from(row) for row in found), key=lambda job: -job.id)
+        jobs = sorted((job_rows.job_from(row) for row in found), key=lambda job: -job.id)
         return _page(jobs, len(following) > limit, len(ids))
 
     def _conditions(self, chosen: JobFilter) -> list[ColumnElement[bool]]:

@@ -22,7 +22,7 @@ from runyard.domain import errors
 from runyard.domain.events import JOB_SUBMITTED, Event
 from runyard.domain.job import Dependency, Job, NewJob, Priority
 from runyard.domain.states import ENDED, JobStatus, Move
-from runyard.stores import rows
+from runyard.stores import job_rows
 from runyard.stores.base_notifications import EndedJob
 from runyard.stores.column_types import to_the_microsecond
 from runyard.stores.prepared import Statement
@@ -105,10 +105,10 @@ class JobReads(Session):
         else:
             number = int(ref) if len(str(ref)) < 20 else 0
             row = self._row(_BY_ID, the_id=number) if number < 2**63 else None
-        return None if row is None else rows.job_from(row)
+        return None if row is None else job_rows.job_from(row)
 
     def jobs_by_id(self, ids: Sequence[int]) -> list[Job]:
-        return [rows.job_from(row) for row in self._rows_by_id(some_jobs_by_id, ids)]
+        return [job_rows.job_from(row) for row in self._rows_by_id(some_jobs_by_id, ids)]
 
     def count_by_status(self) -> dict[JobStatus, int]:
         self._driver.before_search()
@@ -135,7 +135,7 @@ class JobWrites(JobReads, EventWrites, ShapeWrites):
         shape_ids = [self._shape_id(new.priority, new.spec) for new in jobs]
         ids = self._insert_many(
             _INSERT,
-            [rows.job_columns(new, shape) for new, shape in zip(jobs, shape_ids, strict=True)],
+            [job_rows.job_columns(new, shape) for new, shape in zip(jobs, shape_ids, strict=True)],
         )
         stored = [
             new.as_job(job_id, shape, to_the_microsecond(new.submitted_at))

@@ -13,7 +13,7 @@ from runyard.domain.job import Job
 from runyard.domain.preparation import Preparation
 from runyard.domain.reasons import PREPARING
 from runyard.domain.states import AttemptStatus, Stage
-from runyard.stores import rows
+from runyard.stores import job_rows
 from runyard.stores.prepared import Statement
 from runyard.stores.session import Session
 from runyard.stores.tables import IS_NOT_READY, IS_READY, preparations, training_jobs
@@ -94,7 +94,7 @@ class PreparationReads(Session):
         return {row.job_id for row in self._rows(_ELSEWHERE, node=node_id)}
 
     def unprepared_jobs(self) -> list[Job]:
-        return [rows.job_from(row) for row in self._rows(_UNPREPARED)]
+        return [job_rows.job_from(row) for row in self._rows(_UNPREPARED)]
 
 
 class PreparationWrites(PreparationReads):

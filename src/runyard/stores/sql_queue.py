@@ -9,7 +9,7 @@ from sqlalchemy import Integer, and_, bindparam, func, literal_column, or_, sele
 from runyard.domain.job import Job, Priority
 from runyard.domain.slices import Gang
 from runyard.domain.states import WAITING, JobStatus
-from runyard.stores import rows
+from runyard.stores import column_values, job_rows
 from runyard.stores.base import WaitingJob, WaitingShape
 from runyard.stores.column_types import Moment
 from runyard.stores.prepared import Statement
@@ -129,11 +129,11 @@ class QueueReads(Session):
             WaitingShape(
                 id=row.id,
                 priority=Priority(row.priority),
-                request=rows.request_from(row),
+                request=column_values.request_from(row),
                 executor=row.executor,
                 array_id=row.array_id,
                 array_limit=row.array_limit,
-                wait=rows.reason_from(row.wait_code, row.wait_params),
+                wait=column_values.reason_from(row.wait_code, row.wait_params),
                 gang=None if row.gang is None else Gang(**row.gang),
                 head_queued_at=row.queued_at,
                 head_job_id=row.head_id,
@@ -180,7 +180,7 @@ class QueueReads(Session):
                 found += self._rows(_WHOLE_OF_PRIORITY, level=priority.value, count=left)
         if len(found) < limit:
             found += self._rows(_WHOLE_NOT_READY, count=limit - len(found))
-        return [rows.job_from(row) for row in found]
+        return [job_rows.job_from(row) for row in found]
 
     def next_delayed(self) -> float | None:
         row = self._row(_NEXT_DELAYED)

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, delete, exists, insert, select, update
 
 from runyard.domain.job import JobSpec, Priority
 from runyard.domain.reasons import Reason
-from runyard.stores import rows
+from runyard.stores import column_values
 from runyard.stores.prepared import Statement
 from runyard.stores.session import Session
 from runyard.stores.tables import shapes, training_jobs
@@ -48,7 +48,7 @@ def _gang_key(spec: JobSpec) -> str:
 class ShapeReads(Session):
     def shape_wait(self, shape_id: int) -> Reason | None:
         row = self._row(_WAIT, shape=shape_id)
-        return None if row is None else rows.reason_from(row.wait_code, row.wait_params)
+        return None if row is None else column_values.reason_from(row.wait_code, row.wait_params)
 
 
 class ShapeWrites(ShapeReads):
@@ -81,7 +81,7 @@ class ShapeWrites(ShapeReads):
             _INSERT,
             key=key,
             priority=priority.value,
-            **rows.request_columns(spec.request),
+            **column_values.request_columns(spec.request),
             executor=spec.executor,
             array_id=spec.array.array_id if spec.array else None,
             array_limit=spec.array.limit if spec.array else 0,

@@ -1,18 +1,15 @@
-"""Rows of the tables to domain values and back."""
+"""Rows of the table of jobs to domain values and back."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from runyard.domain import slices
 from runyard.domain.checkpoints.spec import CheckpointSpec
 from runyard.domain.datasets import Dataset
 from runyard.domain.distributed import Distributed
-from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import (
     ArrayPlace,
-    Attempt,
     Job,
     JobSpec,
     JobType,
@@ -22,31 +19,10 @@ from runyard.domain.job import (
     Priority,
     Service,
 )
-from runyard.domain.reasons import Reason
-from runyard.domain.resources import GpuGrant, Request
-from runyard.domain.states import AttemptEnd, AttemptStatus, JobStatus, Stage
+from runyard.domain.resources import Request
+from runyard.domain.states import JobStatus, Stage
 from runyard.stores import json_text
-
-
-def reason_from(code: str | None, params: dict[str, Any] | None) -> Reason | None:
-    return None if code is None else Reason(code, params or {})
-
-
-def request_columns(request: Request) -> dict[str, Any]:
-    return {
-        "cpu_milli": request.cpu_milli,
-        "memory_mb": request.memory_mb,
-        "gpu_milli": request.gpu_milli,
-        "gpu_type": request.gpu_type,
-        "port_count": request.port_count,
-    }
-
-
-def request_from(row: Any) -> Request:
-    return Request(row.cpu_milli, row.memory_mb, row.gpu_milli, row.gpu_type, row.port_count)
-
-
-# Jobs
+from runyard.stores.column_values import reason_from
 
 
 def _spec_rest(spec: JobSpec) -> dict[str, Any]:
@@ -230,96 +206,3 @@ def job_from(row: Any) -> Job:
         started_at=row.started_at,
         completed_at=row.completed_at,
     )
-
-
-# Attempts
-
-
-def attempt_columns(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "attempt_id": attempt.attempt_id,
-        "job_id": attempt.job_id,
-        "number": attempt.number,
-        "status": attempt.status.value,
-        "stage": attempt.stage.value,
-        "node_id": attempt.node_id,
-        "machine_id": attempt.machine_id,
-        "boot_id": attempt.boot_id,
-        "executor": attempt.executor,
-        **request_columns(attempt.request),
-        "tag": attempt.tag,
-        "gpus": gpu_list(attempt.gpus),
-        "ports": attempt.ports,
-        "params": attempt.params,
-        "end": attempt.end.value if attempt.end else None,
-        "exit_code": attempt.exit_code,
-        "signal": attempt.signal,
-        "cause": attempt.cause,
-        "stop_seq": attempt.stop_seq,
-        "plan": attempt.plan,
-        "diagnosis": attempt.diagnosis,
-        "receipt": attempt.receipt,
-        "created_at": attempt.created_at,
-        "started_at": attempt.started_at,
-        "ended_at": attempt.ended_at,
-        "slices": slices.as_list(attempt.slices) if attempt.slices else None,
-    }
-
-
-def gpu_list(gpus: tuple[GpuGrant, ...]) -> list[list[Any]]:
-    return [[gpu.uuid, gpu.index, gpu.milli] for gpu in gpus]
-
-
-def gpus_from(stored: list[list[Any]]) -> tuple[GpuGrant, ...]:
-    return tuple(GpuGrant(uuid, index, milli) for uuid, index, milli in stored)
-
-
-def attempt_from(row: Any) -> Attempt:
-    return Attempt(
-        attempt_id=row.attempt_id,
-        job_id=row.job_id,
-        number=row.number,
-        status=AttemptStatus(row.status),
-        node_id=row.node_id,
-        machine_id=row.machine_id,
-        boot_id=row.boot_id,
-        executor=row.executor,
-        request=request_from(row),
-        tag=row.tag,
-        created_at=row.created_at,
-        stage=Stage(row.stage),
-        gpus=gpus_from(row.gpus),
-        ports=tuple(row.ports),
-        params=row.params,
-        end=None if row.end is None else AttemptEnd(row.end),
-        exit_code=row.exit_code,
-        signal=row.signal,
-        cause=row.cause,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
-        stop_seq=row.stop_seq,
-        plan=row.plan,
-        diagnosis=row.diagnosis,
-        receipt=row.receipt,
-        slices=slices.from_list(row.slices),
-    )
-
-
-# Events
-
-
-def event_columns(told: StoredEvent) -> dict[str, Any]:
-    event = told.event
-    return {
-        "job_id": told.job_id,
-        "code": event.code,
-        "at": event.at,
-        "actor": event.actor,
-        "attempt_id": event.attempt_id,
-        "params": event.params,
-    }
-
-
-def stored_event_from(row: Any) -> StoredEvent:
-    event = Event(row.code, row.at, row.actor, row.attempt_id, row.params)
-    return StoredEvent(row.id, row.job_id, row.job_ref, event)
