@@ -16,6 +16,7 @@ from runyard.domain.reasons import Reason
 ALERT = "alert"
 REPAIRED = "repaired"
 TEST = "test"
+EVENTS = ("completed", "failed", "cancelled", REPAIRED, ALERT)  # that one can ask to be told of
 TRIED_FOR_S = 24 * 3600.0  # then a delivery is given up
 
 # Why a delivery did not arrive
