@@ -120,7 +120,10 @@ class Runner:
 
     def _is_rootless(self) -> bool:
         told = self.engine.call("GET", "/info") or {}
-        return any("rootless" in str(one) for one in told.get("SecurityOptions") or ())
+        # The first as podman says it, the second as Docker does.
+        return told.get("Rootless") is True or any(
+            "rootless" in str(one) for one in told.get("SecurityOptions") or ()
+        )
 
     def _start(self) -> None:
         self.check_stop()
