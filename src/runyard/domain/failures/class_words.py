@@ -23,7 +23,7 @@ CLASS_WORDS: tuple[tuple[C, re.Pattern[str]], ...] = (
     (C.AUTH, _exactly(
         r"Unauthori[sz]ed", r"Forbidden", r"AccessDenied", r"PermissionDenied", r"Authenti",
         r"Authoriz", r"Credential", r"Invalid(?:Api|API)?(?:Key|Token)", r"TokenNotFound",
-        r"LoginRequired", r"Unauthenticated",
+        r"LoginRequired", r"Unauthenticated", r"(?:Api|API)(?:Key|Token)",
     )),
     (C.IMPORT, _exactly(
         r"PackageNotFound", r"ModuleNotFound", r"ClassNotFound", r"NoClassDefFound",
@@ -32,7 +32,7 @@ CLASS_WORDS: tuple[tuple[C, re.Pattern[str]], ...] = (
     (C.ENV, _exactly(
         r"UnsupportedClassVersion", r"EnvironmentNameNotFound", r"UnsatisfiedLink",
         r"MissingDependenc", r"VersionConflict", r"VersionMismatch", r"DistributionNotFound",
-        r"RequirementError", r"UnsatisfiableError",
+        r"RequirementError", r"UnsatisfiableError", r"LibraryNotFound",
     )),
     (C.PATH, _exactly(
         r"FileNotFound", r"NoSuchFile", r"NoSuchKey", r"PathNotFound", r"NoSuchBucket",
@@ -55,13 +55,16 @@ CLASS_WORDS: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"Config(?!ure)", r"Settings", r"Usage(?:Error|Exception)", r"Option(?:Error|Exception)",
         r"Flags?Error", r"MissingMandatory", r"Interpolation", r"Override", r"Validation",
         r"Argument(?:Parser|Type)Error", r"BadParameter", r"MissingParameter",
-        r"InvalidParameter", r"CommandError", r"RegistryError",
+        r"InvalidParameter", r"CommandError", r"RegistryError", r"Instantiation",
     )),
     (C.DATA, _exactly(
         r"Decod", r"Decompress", r"Codec", r"Corrupt", r"Truncat", r"BadZip", r"BadGzip",
         r"Parser?Error", r"ParseException", r"Schema", r"Malformed", r"NumberFormat", r"LinAlg",
         r"DataError", r"Unidentified", r"EmptyData", r"InvalidImage", r"BadRecord",
         r"ColumnNotFound", r"FormatError", r"LibsndfileError", r"DataFormat", r"DatasetGeneration",
+    )),
+    (C.PATH, _exactly(
+        r"(?<!Key)(?<!Token)(?<!Element)(?<!Method)(?<!Name)NotFound(?:Error|Exception|$)",
     )),
     (C.CODE, _exactly(
         (r"^(?:Type|Value|Key|Index|Attribute|Name|Assertion|Lookup|Arithmetic|Reference"

@@ -10,15 +10,22 @@ from runyard.domain.failures.log_text import Text
 NEXT = 2  # lines below it in which a program says how it goes on
 _SEEN = 400  # characters of a line
 
-# Texts that a program works on, not what it says itself.
-_QUOTES = re.compile(
-    r"(?i)[^:={]{0,80}\b(?:prompts?|responses?|completions?|questions?|answers?|instructions?"
-    r"|samples?|examples?|generat(?:ed|ions?)|rollouts?|queries|query|captions?|transcripts?"
-    r"|documents?|(?:user|assistant|model)(?: (?:turn|message|says))?)"
-    r"(?: ?#?[\d/]{1,12})?['\"]?\]? ?[:=>]{1,2} ?\S"
-    r"|[^:={]{0,80}\b(?:text|content|title|body|input|output|target|label|reference|decoded"
-    r"|row|record|post|comment|snippet|string)(?: ?#?\d{1,9})?['\"]?\]? ?[:=]{1,2} ?['\"“]"
+# Texts that a program works on, not what it says itself; some names are also used otherwise.
+_WORKED_ON = (
+    r"prompts?|responses?|completions?|questions?|answers?|instructions?|samples?|examples?"
+    r"|generat(?:ed|ions?)|rollouts?|queries|query|captions?|transcripts?|documents?"
+    r"|(?:user|assistant|model)(?: (?:turn|message|says))?"
 )
+_MAYBE_WORKED_ON = (
+    r"text|content|title|body|input|output|target|label|reference|decoded|row|record|post"
+    r"|comment|snippet|string"
+)
+_QUOTES = re.compile(
+    rf"(?i)[^:={{]{{0,80}}\b(?:{_WORKED_ON})(?: ?#?[\d/]{{1,12}})?\]? ?[:=>]{{1,2}} ?\S"
+    rf"|[^:={{]{{0,80}}\b(?:{_MAYBE_WORKED_ON})(?: ?#?\d{{1,9}})?\]? ?[:=]{{1,2}} ?['\"“]"
+)
+_RECORD = re.compile(rf"(?i)['\"](?:{_WORKED_ON}|{_MAYBE_WORKED_ON})['\"]: ?['\"\[]")
+_OF_A_LOGGER = re.compile(r"(?i)['\"](?:level|levelname|severity|error|exception|lvl)['\"]:")
 _GOES_ON = re.compile(
     r"(?i)\bretrying\b|\bretry (?:\d{1,4}|attempt|loop|in \d)|\btry(?:ing)? again (?:in|with) "
     r"|\btrying (?:batch|with|another|next|a |the |mirror|fallback|smaller|again)"
@@ -39,9 +46,13 @@ _GIVES_UP = re.compile(r"(?i)\bgiving up\b|\bgave up\b|\bno (?:more )?retries\b|
 
 
 def quoted(text: Text) -> bool:
-    """Part of a text that the program works on: indented below a line, or behind its name."""
+    """Part of a text that the program works on: indented, behind its name, or in a record."""
     body = text.body[:_SEEN]
-    return body.startswith(("    ", "\t")) or _QUOTES.match(body) is not None
+    if body.startswith(("    ", "\t")) or _QUOTES.match(body):
+        return True
+    if not body.startswith(("{", "[{")):
+        return False
+    return _RECORD.search(body) is not None and _OF_A_LOGGER.search(body) is None
 
 
 def announced(before: Text, error: Text) -> bool:

@@ -84,7 +84,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"token (?:has |is )?expired", r"expired ?token",
         r"unauthori[sz]ed", r"forbidden", r"access(?: is)? denied", r"not logged in",
         r"please log ?in", r"login (?:is )?required", r"credentials?\b", r"authenticat(?:ion|e)",
-        r"invalid (?:api[ _-]?)?(?:key|token)", r"api[ _-]?key", r"access token",
+        r"invalid (?:api[ _-]?)?(?:key|token)", r"api[ _-]?(?:key|token)\b", r"access token",
         r"could not read (?:username|password)", r"host key verification", r"\(publickey",
         r"docker login", r"expired token", r"requires? authorization", r"no permission",
         r"not (?:have|authori[sz]ed).{0,20}(?:access|permission)",
@@ -114,6 +114,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"\.so[.\d]{0,12}\b.{0,60}(?:not found|cannot|no such)", r"undefined reference",
         r"does not support (?:compute|this gpu|sm_)", r"compute capability",
         r"unsupported (?:gpu|architecture|instruction)",
+        r"could not load (?:library )?lib\w", r"not (?:properly|correctly) installed",
         r"\blibdevice\b", r"requires? a different python",
         r"(?:seem|appear) to be a python package", r"unable to locate a modulefile",
     )),
@@ -133,7 +134,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
          r"|not exist|is missing)"),
         r"(?:missing|nonexistent|non-existent) (?:(?:the )?\S{1,60} ){0,3}(?:file|director|path)",
         r"cannot find (?:the )?(?:\w{1,20} ){1,2}(?:file|director|folder)",
-        r"\bresource \S{1,80} not found",
+        r"\bresource \S{1,80} not found", r"cannot be opened\b",
         '[\'\\"]/[^\'\\"]{1,300}[\'\\"] (?:does not exist|not found|is missing)',
     )),
     (C.DATA, _any_case(
@@ -159,7 +160,9 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"end-of-stream", r"unexpected end of (?:data|file|input|json)",
         r"invalid (?:utf-?8|jpeg|image|json|csv|record|byte)", r"for bbox", r"zero-?length",
         r"empty (?:dataset|dataframe|file)", r"dataset is empty",
-        r"no (?:samples|examples|images|records|rows) (?:found|left|in)",
+        (r"no (?:valid )?(?:samples|examples|images|records|rows|labels|annotations|sequences)"
+         r" (?:found|left|in)\b"),
+        r"(?:dataset|data|annotation|annotation file|file) format\b",
         r"decode (?:error|failed)", r"failed to decode", r"parse error", r"unparsable",
         (r"(?:row|line|record|sample|column) \d{1,12}\b.{0,80}(?:invalid|expected"
          r"|malformed|bad|missing|wrong)"),
@@ -183,9 +186,9 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
          r"|required |mandatory )?(?:options?|flags?|arguments?|parameters?|settings?"
          r"|config\w{0,10}|choice|switch|subcommand|command|environment variable"
          r"|hyper-?param\w{0,6})\b"),
-        (r"(?:unknown|unrecogni[sz]ed|invalid|unsupported|undefined) (?:\w{1,30} )?(?:objective"
-         r"|metric|loss|optimi[sz]er|scheduler|activation|backend|strategy|accelerator"
-         r"|precision|model|architecture|backbone|dataset|split|task|sampler|trainer|algorithm"
+        (r"(?:unknown|unrecogni[sz]ed|invalid|unsupported|undefined|unhandled)"
+         r" (?:\w{1,30} ){0,2}(?:objective|metric|loss|optimi[sz]er|scheduler|activation"
+         r"|backend|strategy|accelerator|precision|model|architecture|backbone|dataset|split|task|sampler|trainer|algorithm"
          r"|criterion|solver|booster|tokenizer|template|mode|policy|layer type)"
          r"(?: (?:name|type|function|id))?\b(?!.{0,20}\bfile)"),
         r"config values?\b", r"\bTrainingArguments\b",
@@ -199,6 +202,13 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
          r"|setting)"),
         (r"(?:world.?size|number of (?:devices|gpus|processes|nodes|ranks|stages|workers))\b"
          r".{0,80}\b(?:must|should|not|but|greater|less|larger|smaller|exceed)"),
+        (r"\b(?:template|optimi[sz]er|scheduler|backend|strategy|task|experiment|preset|profile)"
+         r" \S{1,60} (?:does not exist|not found|is not (?:registered|available|defined))"),
+        r"\bonly (?:compatible|supported|works|valid|available) (?:with|when|if|in)\b",
+        r"\bbe used (?:together )?with\b", r"\bconflicts? with\b",
+        r"`cfg`", r"\.cfg\b", r"config keys?\b", r"`\w{1,60}`.{0,40} must be a multiple of\b",
+        r"\bthe `\w{1,40}` (?:value|parameter|argument|option)\b",
+        r"requested .{0,40}\b(?:gpus?|cpus?|nodes)\b.{0,60}\b(?:but|only)\b",
         r"can never be scheduled", r"mesh_shape", r"\bis not set\b",
         r"\bmandatory\b", r"unbound variable", r"not set\b.{0,30}environment",
         r"environment variable", r"no rule to make target", r"divisible by",

@@ -3,7 +3,6 @@ not survive, and that is no echo of another rank's end."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -12,8 +11,8 @@ from runyard.domain.failures.evidence import RankLog
 from runyard.domain.failures.log_text import Text
 from runyard.domain.failures.observation import Observation
 from runyard.domain.failures.signature import Kind
-from runyard.domain.failures.signatures import divergence, host_memory, processes
-from runyard.domain.progress.reading import sight
+from runyard.domain.failures.signatures import host_memory, processes
+from runyard.domain.failures.survival import Survival
 
 # Often said by those who only lost their partner, or while being ended: others come first.
 _SOFT = frozenset(
@@ -26,6 +25,18 @@ _SOFT = frozenset(
     }
 )
 _PASSING = frozenset({Category.NETWORK, Category.RATE_LIMIT, Category.STORAGE})
+_SHORT = frozenset(
+    {
+        Category.GPU_OOM,
+        Category.HOST_OOM,
+        Category.DISK_FULL,
+        Category.SHM,
+        Category.FD_LIMIT,
+        Category.PORT_IN_USE,
+        Category.CKPT_CORRUPT,
+        Category.PARTIAL_DOWNLOAD,
+    }
+)
 _OF_THE_PROGRAM = frozenset(
     {Category.CODE, Category.CONFIG, Category.DATA, Category.IMPORT, Category.CODE_DATA}
 )
@@ -40,11 +51,16 @@ _LEADS_ON = frozenset(
         Category.PREEMPTED,
     }
 )
-STEPS_THAT_PROVE = 3  # of training after an error: it was survived
 NEAR = 12  # lines: still the same message
 CLEAR = 0.85  # sure enough to be shown as the cause, though a later line is surer
 
 _FIRST_RANK = re.compile(r"failed \(exitcode: -?\d{1,5}\) local_rank: (\d{1,6})")
+# Says that something failed, not what: what was told of before it may be why.
+_VAGUE = re.compile(
+    r"(?i)\bfailed to (?:load|start|initiali[sz]e|launch|create)\b|\binitiali[sz]ation failed"
+    r"|\bsee .{0,40}\b(?:above|logs?)\b|\b(?:training|job|task|run|worker|engine|save|command)"
+    r" (?:has )?(?:failed|died|crashed)\b"
+)
 Logs = Sequence[tuple[RankLog, Sequence[Text]]]
 
 
@@ -64,18 +80,19 @@ def follows(one: Observation, stop: Observation) -> bool:
 
 def choose(seen: Sequence[Observation], logs: Logs) -> Observation | None:
     found = [one for one in seen if one.kind is Kind.ROOT]
-    progress = {log.rank: _Progress(texts) for log, texts in logs}
+    survival = {log.rank: Survival(texts) for log, texts in logs}
     lasting = [
         one
         for one in found
-        if one.log_rank not in progress or not progress[one.log_rank].survived(one)
+        if one.log_rank not in survival or not survival[one.log_rank].survived(one)
     ]
     strong = [one for one in lasting if one.strong]
     hard = [one for one in strong if not is_soft(one)]
     for group in (hard, strong):
         if group:
-            first = _earliest(group, seen, logs)
-            return _ending(_uncaught(_whose_memory(_clearest(first, group), group), group), group)
+            first = _clearest(_earliest(group, seen, logs), group)
+            first = _uncaught(_whose_memory(first, group), group)
+            return _ending(first, group, survival.get(first.log_rank))
     # Of what is only half sure, an exception nobody caught comes before words in passing.
     weak = [one for one in lasting if not one.strong]
     uncaught = [one for one in weak if one.exception]
@@ -103,15 +120,20 @@ def _uncaught(first: Observation, group: Sequence[Observation]) -> Observation:
     later = [
         one
         for one in group
-        if one.exception and one.log_rank == first.log_rank and one.order > first.order
+        if one.exception
+        and one.log_rank == first.log_rank
+        and one.order > first.order
+        and not _VAGUE.search(one.text.body[:300])
     ]
     return _clearest(min(later, key=lambda one: one.order), later) if later else first
 
 
-def _ending(first: Observation, group: Iterable[Observation]) -> Observation:
-    """What passes by itself is often only told of: an error of the program that nobody caught
-    after it, and that it did not lead to, is what ended it."""
-    if first.category not in _PASSING:
+def _ending(
+    first: Observation, group: Iterable[Observation], survival: Survival | None
+) -> Observation:
+    """What passes by itself is often only told of, and what is short can be made do with: an
+    error of the program that nobody caught after it, and that it did not lead to, ended it."""
+    if first.category not in _PASSING | _SHORT or survival is None:
         return first
     later = (
         one
@@ -121,6 +143,7 @@ def _ending(first: Observation, group: Iterable[Observation]) -> Observation:
         and (one.log_rank, one.text.rank) == (first.log_rank, first.text.rank)
         and one.order > first.order
         and (one.chain != first.chain or first.chain < 0)
+        and (first.category in _PASSING or survival.trained_between(first, one))
     )
     return next(later, first)
 
@@ -174,51 +197,3 @@ def _told_first(seen: Iterable[Observation]) -> int | None:
         if found is not None:
             return int(found.group(1))
     return None
-
-
-class _Progress:
-    """Until which line of a log an error was survived: training went on after it. A loss that is
-    no number is survived when it is one again; that training does not notice is no comfort."""
-
-    def __init__(self, lines: Sequence[Text]) -> None:
-        self._lines = lines
-        self._steps: dict[int | None, int] = {}
-        self._loss: int | None = None
-
-    def survived(self, one: Observation) -> bool:
-        if one.variant == divergence.METRIC_LINE:
-            if self._loss is None:
-                self._loss = self._last_finite_loss()
-            return one.order < self._loss
-        if one.category is Category.NAN:
-            return False
-        rank = one.text.rank
-        if rank not in self._steps:
-            self._steps[rank] = self._last_steps(rank)
-        return one.order < self._steps[rank]
-
-    def _last_steps(self, rank: int | None) -> int:
-        places = set()
-        for order in range(len(self._lines) - 1, -1, -1):
-            text = self._lines[order]
-            if rank is not None and text.rank != rank:
-                continue
-            seen = sight(text.body)
-            if seen is None or seen.kind != "train":
-                continue
-            place = (seen.step, seen.batch, seen.epoch)
-            if place != (None, None, None):
-                places.add(place)
-            if len(places) >= STEPS_THAT_PROVE:
-                return order
-        return -1
-
-    def _last_finite_loss(self) -> int:
-        for order in range(len(self._lines) - 1, -1, -1):
-            if "oss" not in self._lines[order].body:
-                continue
-            seen = sight(self._lines[order].body)
-            loss = None if seen is None else seen.values.get("loss")
-            if loss is not None and math.isfinite(loss):
-                return order
-        return -1

@@ -55,7 +55,7 @@ _LINE = r"(?:(?:line|Zeile|ligne|línea|行|第) ?\d{1,6}: )?"
 _TOOL = re.compile(
     r"(?:ERROR|FATAL|Fatal|fatal|error|Error|fatal error|FATAL ERROR)(?: ?[:\]]|!) ?(.{3,1000})"
     rf"|[\w./+@-]{{1,120}}: {_LINE}"
-    r"(?:error: |fatal: |fatal error: |ERROR: |Error: |\*\*\* )(.{3,1000})"
+    r"(?:error: |fatal: |fatal error: |ERROR:? |Error: |\*\*\* )(.{3,1000})"
     r"|[\w./+@-]{2,80}: ((?:\(\d{1,3}\) |[Ee]rror |[Ff]ailed |[Ff]ailure |[Cc]annot |[Cc]an't "
     r"|[Cc]ould not "
     r"|[Uu]nable to |[Oo]ption |[Ii]nvalid |[Mm]issing |[Uu]nknown |[Ii]llegal |[Cc]onnection "
