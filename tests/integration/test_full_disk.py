@@ -1,69 +1,39 @@
 """A disk that is full: nothing is accepted that cannot be kept, and nothing that was is lost."""
 
-import contextlib
-import errno
-import os
-import subprocess
 import sys
 
 import pytest
 
 from runyard.supervisor import journal
+from small_disk import fill, small_disk
 from yards import SMALL, RunningYard, until
 
 pytestmark = pytest.mark.root
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """24 MiB of a file system of its own."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
-    point = tmp_path / "disk"
-    point.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24m,mode=0700", "runyard-test", point],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode != 0:
-        if os.environ.get("CI") == "true":
-            pytest.fail(mounted.stderr)
-        pytest.skip(f"mounting is not possible here: {mounted.stderr}")
-    yield point
-    subprocess.run(["umount", "--lazy", point], check=True)
+def disk(tmp_path):
+    with small_disk(tmp_path / "disk", 24) as point:
+        yield point
 
 
 @pytest.fixture
-def yard(small_disk, tmp_path):
-    yard = RunningYard(tmp_path / "yard", data_dir=small_disk / "data").start()
+def yard(disk, tmp_path):
+    yard = RunningYard(tmp_path / "yard", data_dir=disk / "data").start()
     yield yard
     yard.stop()
-
-
-def fill(path):
-    """Take every byte that is left."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT)
-    for size in (1 << 20, 1 << 12, 1):
-        with contextlib.suppress(OSError):
-            while os.write(fd, b"x" * size):
-                pass
-    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
-        os.write(fd, b"x")
-    os.close(fd)
 
 
 def total(yard):
     return int(yard.api("GET", "/jobs?limit=1").headers["X-Total-Count"])
 
 
-def test_submit_on_a_full_disk(yard, small_disk, tmp_path):
+def test_submit_on_a_full_disk(yard, disk, tmp_path):
     """507 disk_full, nothing half-written, and all is well when there is room again."""
     go = tmp_path / "go"
     running = yard.submit(["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done; exit 6"])
     yard.wait(running, "running")
-    fill(small_disk / "filler")
+    fill(disk / "filler")
     # What the database still has room for in files of its own may be accepted, and is kept.
     accepted, refused = [], None
     for _ in range(3000):
@@ -83,32 +53,32 @@ def test_submit_on_a_full_disk(yard, small_disk, tmp_path):
     go.touch()  # it ends while nothing can be written
     folder = str(yard.data / "attempts" / f"{running}.1")
     until(lambda: journal.read(folder).exit, 15, "the journal has room kept for its end")
-    (small_disk / "filler").unlink()
+    (disk / "filler").unlink()
     assert yard.wait(running, "failed", seconds=20)["attempt"]["exit_code"] == 6
     assert total(yard) == 1 + len(accepted)
     yard.wait(yard.submit(["true"]), "completed")
 
 
-def test_disk_full_job_sees_enospc_supervisor_lives(yard, small_disk):
+def test_disk_full_job_sees_enospc_supervisor_lives(yard, disk):
     """The job gets the error, its supervisor does not die of it, and the end is told."""
     script = "cat /dev/zero >filler 2>/dev/null; echo full >&2; exit 28"
-    ref = yard.submit(["sh", "-c", script], output_path=str(small_disk / "out"))
+    ref = yard.submit(["sh", "-c", script], output_path=str(disk / "out"))
     folder = str(yard.data / "attempts" / f"{ref}.1")
     until(lambda: journal.read(folder).exit, 20, "an exit record on a full disk")
     record = journal.read(folder).exit
     assert (record["code"], record["by"], record["proof"]) == (28, "supervisor", "echild")
     until(lambda: yard.call("GET", "/healthz").ok)
-    (small_disk / "out" / "filler").unlink()
+    (disk / "out" / "filler").unlink()
     assert yard.wait(ref, "failed", seconds=20)["attempt"]["exit_code"] == 28
     yard.wait(yard.submit(["true"]), "completed")
 
 
-def test_started_on_a_full_disk(yard, small_disk):
+def test_started_on_a_full_disk(yard, disk):
     """It starts, or says why not; either way nothing is lost."""
     ref = yard.submit(["true"])
     yard.wait(ref, "completed")
     yard.kill9()
-    fill(small_disk / "filler")
+    fill(disk / "filler")
     yard.spawn()
     until(lambda: yard.process.poll() is not None or yard.up(), 60)
     if yard.process.poll() is None:
@@ -117,7 +87,7 @@ def test_started_on_a_full_disk(yard, small_disk):
     else:
         assert yard.process.returncode == 1, yard.said()
         assert yard.said().strip().endswith("[disk_full]"), yard.said()
-    (small_disk / "filler").unlink()
+    (disk / "filler").unlink()
     yard.start()
     assert yard.status(ref) == "completed"
     yard.wait(yard.submit(["true"]), "completed")
@@ -142,11 +112,11 @@ def _waits_for_space(job):
     return job if (job["reason"] or {}).get("code") == "waiting_for_space" else None
 
 
-def test_a_job_whose_disk_is_full_goes_on_when_there_is_room(small_disk, tmp_path):
+def test_a_job_whose_disk_is_full_goes_on_when_there_is_room(disk, tmp_path):
     """R20: a real full disk; it waits, says what is free and what is wanted, and resumes."""
-    ballast = small_disk / "ballast"
+    ballast = disk / "ballast"
     ballast.write_bytes(b"x" * (16 << 20))
-    folder = small_disk / "checkpoints"
+    folder = disk / "checkpoints"
     folder.mkdir()
     yard = RunningYard(tmp_path / "other").start()
     try:

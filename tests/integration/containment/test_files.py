@@ -1,6 +1,5 @@
 """The attempt's folder when things go wrong: full disks, torn records, clocks, links (R42)."""
 
-import contextlib
 import errno
 import json
 import os
@@ -9,6 +8,7 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from keeper_yard import Yard, wait_for
@@ -25,53 +25,34 @@ from runyard.supervisor import (
 )
 from runyard.supervisor.attempt import Attempt
 from runyard.supervisor.host import SIGNALS, Host
+from small_disk import fill, small_disk
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount")
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 1 MiB with a yard on it."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip("cannot mount a tmpfs here")
-    yard = Yard(place)
-    try:
+def small_yard(tmp_path):
+    """On a file system of 1 MiB."""
+    with small_disk(tmp_path / "disk", 1) as place:
+        yard = Yard(place)
         yield yard
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{place}/filler")
+        (place / "filler").unlink(missing_ok=True)
         yard.close()
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def fill(yard):
-    with open(f"{yard.data_dir}/filler", "wb", buffering=0) as file:
-        size = 1 << 16
-        while size >= 512:
-            try:
-                file.write(b"x" * size)
-            except OSError:
-                size //= 2
 
 
 @needs_root
-def test_disk_full_at_exit_record(small_disk):
+def test_disk_full_at_exit_record(small_yard):
     """The room for the end was reserved at the start."""
-    attempt_id = small_disk.start(["/bin/sleep", "600"])
-    small_disk.wait_job(attempt_id)
-    fill(small_disk)
-    os.kill(small_disk.journal(attempt_id).job["pid"], signal.SIGKILL)
-    end = small_disk.wait_end(attempt_id)
+    attempt_id = small_yard.start(["/bin/sleep", "600"])
+    small_yard.wait_job(attempt_id)
+    fill(Path(small_yard.data_dir, "filler"))
+    os.kill(small_yard.journal(attempt_id).job["pid"], signal.SIGKILL)
+    end = small_yard.wait_end(attempt_id)
     assert (end["signal"], end["by"]) == (signal.SIGKILL, "supervisor")
 
 
 @needs_root
-def test_disk_full_job_sees_enospc_supervisor_lives(small_disk):
+def test_disk_full_job_sees_enospc_supervisor_lives(small_yard):
     code = (
         "import os\n"
         "try:\n"
@@ -79,20 +60,20 @@ def test_disk_full_job_sees_enospc_supervisor_lives(small_disk):
         "except OSError as error:\n"
         "    os._exit(error.errno)\n"
     )
-    attempt_id = small_disk.start_python(code)
-    end = small_disk.wait_end(attempt_id)
+    attempt_id = small_yard.start_python(code)
+    end = small_yard.wait_end(attempt_id)
     assert (end["code"], end["by"]) == (errno.ENOSPC, "supervisor")
 
 
 @needs_root
-def test_disk_full_before_the_start(small_disk):
+def test_disk_full_before_the_start(small_yard):
     """Nothing runs whose identity cannot be recorded; the record comes when there is room."""
-    attempt_id = small_disk.prepare(["/bin/true", "x" * 3900])
-    fill(small_disk)
-    small_disk.keeper.run(attempt_id)
+    attempt_id = small_yard.prepare(["/bin/true", "x" * 3900])
+    fill(Path(small_yard.data_dir, "filler"))
+    small_yard.keeper.run(attempt_id)
     time.sleep(0.5)
-    os.unlink(f"{small_disk.data_dir}/filler")
-    end = small_disk.wait_end(attempt_id)
+    os.unlink(f"{small_yard.data_dir}/filler")
+    end = small_yard.wait_end(attempt_id)
     assert end["code"] in (None, 0)
     if end["code"] is None:
         assert end["cause"] in ("never_started", "start_failed")

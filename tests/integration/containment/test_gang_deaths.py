@@ -2,13 +2,13 @@
 
 import os
 import signal
-import subprocess
 import sys
 
 import pytest
 from keeper_yard import Alive, Yard, wait_for
 
 from runyard.supervisor import keeper_client, process_table, rank_records, reconcile
+from small_disk import fill, small_disk
 
 STEPS = (
     "locked",
@@ -93,35 +93,18 @@ def test_supervisor_and_keeper_kill9(yard, step):
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount")
 def test_a_full_disk_loses_no_end_of_a_rank(tmp_path):
     """The room for the ends of all ranks was reserved at the start."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
-    if subprocess.run(mount, check=False).returncode != 0:
-        pytest.skip("cannot mount a tmpfs here")
-    yard = Yard(place)
-    try:
+    with small_disk(tmp_path / "disk", 2) as place:
+        yard = Yard(place)
         attempt = yard.start(["/bin/sleep", "600"], ranks=ranks_of(16), gang_grace_s=0.2)
         yard.hear(attempt, "started")
-        fill(f"{place}/filler")
+        fill(place / "filler")
         victim = [one for one in rank_records.states(yard.journal(attempt)) if one["rank"] == 5]
         os.kill(victim[0]["pid"], signal.SIGKILL)
         end = yard.wait_end(attempt)
         assert (end["rank"], end["signal"], end["by"]) == (5, signal.SIGKILL, "supervisor")
         assert [one["signal"] for one in end["ranks"]].count(signal.SIGTERM) == 15
-        os.unlink(f"{place}/filler")
+        (place / "filler").unlink()
         yard.close()
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def fill(path):
-    with open(path, "wb", buffering=0) as file:
-        size = 1 << 16
-        while size >= 512:
-            try:
-                file.write(b"x" * size)
-            except OSError:
-                size //= 2
 
 
 def test_services_beside_a_gang(yard):

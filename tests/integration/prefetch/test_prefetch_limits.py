@@ -10,6 +10,7 @@ import pytest
 
 from download_server import DownloadServer, content
 from runyard.prefetch import plan as plans
+from small_disk import small_disk
 
 
 def blobs(tmp_path):
@@ -99,37 +100,24 @@ def test_more_than_the_quota_is_refused_before_it_is_fetched(server, make_progra
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """4 MiB of a file system of its own."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
-    point = tmp_path / "disk"
-    point.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "runyard-test", point],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"mounting is not possible here: {mounted.stderr}")
-    yield point
-    subprocess.run(["umount", "--lazy", point], check=True)
+def disk(tmp_path):
+    with small_disk(tmp_path / "disk", 4) as point:
+        yield point
 
 
 @pytest.mark.root
 @pytest.mark.parametrize("length", [True, False], ids=["known", "unknown"])
-def test_a_full_disk_is_said_and_repaired_by_room(server, make_program, small_disk, length):
+def test_a_full_disk_is_said_and_repaired_by_room(server, make_program, disk, length):
     """Known beforehand nothing is written; found on the way, the partial stays good."""
     data = content(3 << 20)
     url = server.put("/file.bin", data, length=length)
-    fill = small_disk / "fill"
+    fill = disk / "fill"
     fill.write_bytes(b"x" * (2 << 20))
-    program = make_program(url, cache=small_disk / "cache").run()
+    program = make_program(url, cache=disk / "cache").run()
     assert (program.status, program.outcome["code"]) == (14, "disk_full")
     assert program.progress()["outcome"]["code"] == "disk_full"
     fill.unlink()
-    again = make_program(url, cache=small_disk / "cache").run()
+    again = make_program(url, cache=disk / "cache").run()
     assert again.status == 0
     assert (again.links / "file.bin").read_bytes() == data
     if not length:
@@ -137,14 +125,14 @@ def test_a_full_disk_is_said_and_repaired_by_room(server, make_program, small_di
 
 
 @pytest.mark.root
-def test_unused_content_makes_room_on_a_full_disk(server, make_program, small_disk, tmp_path):
-    old = make_program(server.put("/old.bin", content(2 << 20, 1)), cache=small_disk / "cache")
+def test_unused_content_makes_room_on_a_full_disk(server, make_program, disk, tmp_path):
+    old = make_program(server.put("/old.bin", content(2 << 20, 1)), cache=disk / "cache")
     assert old.run().status == 0
-    new = make_program(server.put("/new.bin", content(3 << 20, 2)), cache=small_disk / "cache")
+    new = make_program(server.put("/new.bin", content(3 << 20, 2)), cache=disk / "cache")
     # Linked by symbolic links from another file system, so only the written use holds it.
     assert new.run().status == 14
     remove_links(old)
-    assert make_program(server.url + "/new.bin", cache=small_disk / "cache").run().status == 0
+    assert make_program(server.url + "/new.bin", cache=disk / "cache").run().status == 0
     assert tmp_path.exists()
 
 
