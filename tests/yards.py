@@ -55,6 +55,16 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def port_is_free(port: int) -> bool:
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
 class Answer:
     def __init__(self, status: int, headers: Any, data: bytes) -> None:
         self.status, self.headers, self.data = status, headers, data

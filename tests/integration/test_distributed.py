@@ -4,7 +4,6 @@ together, the first that failed is named, nothing is left (R30, R41, R50, R55)."
 import json
 import os
 import re
-import socket
 import stat
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runyard.supervisor import journal
-from yards import POOL, Truth, alive, kill9, until
+from yards import POOL, Truth, alive, kill9, port_is_free, until
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "distributed.md"
 TWO = {"procs_per_node": 2}
@@ -39,16 +38,6 @@ def truth(tmp_path):
 
 def python(code):
     return [sys.executable, "-c", code]
-
-
-def port_is_free(port):
-    with socket.socket() as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def await_all(yard, ref, ranks):

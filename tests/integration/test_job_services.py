@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from yards import POOL, Truth, until
+from yards import POOL, Truth, port_is_free, until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GUIDE = REPOSITORY / "docs" / "guides" / "services.md"
@@ -50,16 +50,6 @@ def python(code, *arguments, alive=None):
 def reward(*arguments, alive=None, **fields):
     command = python(SERVER, *arguments, alive=alive)
     return {"name": "my-reward", "command": command, "health": "/health", **fields}
-
-
-def port_is_free(port):
-    with socket.socket() as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 @pytest.fixture

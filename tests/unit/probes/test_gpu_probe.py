@@ -11,19 +11,13 @@ from pathlib import Path
 
 import pytest
 from scripted_nvml import ScriptedGpu, ScriptedNvml
+from set_clock import SetClock
 
 from runyard.domain.resources import Gpu
 from runyard.probes import device_holders, gpu, gpu_topology
 from runyard.probes.gpu import NvmlProbe
 
 MB = 1 << 20
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture
@@ -36,7 +30,7 @@ def child():
 
 def probe_of(*gpus, pool=None, clock=None, **library):
     nvml = ScriptedNvml(*gpus, **library)
-    return NvmlProbe(pool, clock=clock or Clock(), library=nvml), nvml
+    return NvmlProbe(pool, clock=clock or SetClock(), library=nvml), nvml
 
 
 def test_what_is_there():
@@ -59,7 +53,7 @@ def test_a_pool_by_index():
 
 
 def test_the_inventory_is_not_taken_at_every_call():
-    clock = Clock()
+    clock = SetClock()
     probe, nvml = probe_of(ScriptedGpu("GPU-a"), clock=clock)
     for _ in range(10):
         probe.gpus()
@@ -71,7 +65,7 @@ def test_the_inventory_is_not_taken_at_every_call():
 
 
 def test_a_driver_that_is_not_loaded_is_asked_again_later():
-    clock = Clock()
+    clock = SetClock()
     probe, nvml = probe_of(ScriptedGpu("GPU-a"), clock=clock, driver=False)
     assert probe.gpus() == []
     nvml.driver = True

@@ -12,19 +12,6 @@ from runyard.probes import machine
 from runyard.probes.machine import PsutilProbe
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 @pytest.fixture
 def limited(tmp_path, clock):
     """A probe inside a version 2 group with half a core and 1 GiB, and the group's folder."""

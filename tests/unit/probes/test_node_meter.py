@@ -12,19 +12,6 @@ import pytest
 from runyard.probes.node_meter import PsutilMeter
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 def disk_folder(sys, path):
     device = os.stat(path).st_dev
     folder = sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}"
