@@ -41,6 +41,31 @@ def test_a_port_that_another_program_listens_on_is_not_given(make_yard):
     assert yard.logs(ref) == [f"listens at {attempt['ports'][0]}"]
 
 
+@contextlib.contextmanager
+def connection_from(port):
+    """As the kernel makes them: it takes local ports from a range that the pool lies in."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
+        client.bind(("127.0.0.1", port))
+        client.connect(server.getsockname())
+        yield
+
+
+def test_a_port_that_a_connection_has_is_found_at_the_start(make_yard):
+    """R55: nobody listens there and yet nobody can: nothing of the job is started with it, which
+    is not charged to the job."""
+    with connection_from(POOL[0]):
+        yard = make_yard().start()
+        ref = yard.submit([sys.executable, "-c", LISTEN, "0"], ports=1, max_retries=0)
+        yard.wait(ref, "completed")
+    first, second = yard.attempts(ref)
+    assert (first["end"], first["cause"]) == ("never_started", "port_taken")
+    assert first["ports"] == [POOL[0]]
+    assert first["diagnosis"]["explanation"]["params"]["port"] == POOL[0]
+    assert yard.logs(ref, attempt=1) == []
+    assert yard.logs(ref, attempt=2) == [f"listens at {second['ports'][0]}"]
+    assert yard.job(ref)["charged"] == 0
+
+
 def test_a_retry_does_not_get_the_port_of_its_predecessor(make_yard):
     """R55: neither the next attempt nor the next job gets what was just given back."""
     yard = make_yard().start()

@@ -43,6 +43,7 @@ def of(
         timeout_s=spec.timeout_s,
         log_cap_bytes=settings.log_cap_mb * 1024 * 1024,
         gpu_uuids=facts.gpu_uuids,
+        ports=() if attempt.slices else attempt.ports,
         gpu_shared=attempt.request.shares_gpu,
         nice=settings.job_nice,
         memory_limit_mb=limit,

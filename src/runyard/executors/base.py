@@ -104,6 +104,7 @@ class Launch:
     services: tuple[ServiceLaunch, ...] = ()
     cpu_milli: int = 0  # of each slice, for an executor that reserves it where it runs
     gpu_milli: int = 0
+    ports: tuple[int, ...] = ()  # granted on this machine: none may be in use at the start
     slices: tuple[SliceLaunch, ...] = ()  # () = one process on one node
     gang_grace_s: float = 10.0  # for the other ranks, once one failed
     finish_skew_s: float = 600.0  # for the other ranks, once one ended well

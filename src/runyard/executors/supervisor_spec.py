@@ -38,6 +38,7 @@ def build(
         "tty": launch.tty,
         "isolation": launch.isolation,
         "gpu_locks": list(gpu_locks),
+        "ports": list(launch.ports),
         "services": [asdict(service) for service in launch.services],
         **(_ranks(launch, part) if part else {}),
         **launch.extra,

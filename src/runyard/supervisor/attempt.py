@@ -19,6 +19,7 @@ from runyard.supervisor import (
     limits,
     liveness,
     log_bound,
+    port_binding,
     protocol,
     services,
     stop_request,
@@ -122,6 +123,11 @@ class Attempt:
         locked = gpu_locks.take(self.spec.get("gpu_locks", ()), self.gpu_fds)
         if locked is not None:
             return "gpu_locked", locked
+        taken = port_binding.taken(self.spec.get("ports", ()))
+        if taken:
+            node = os.uname().nodename
+            refused = [{"slice": 0, "node": node, "port": port} for port in taken]
+            return "port_taken", {"port": taken[0], "node": node, "refused": refused}
         step, path = "make_dirs", f"{self.folder}/{protocol.TEMPORARY}"
         try:
             with contextlib.suppress(FileExistsError):

@@ -36,8 +36,8 @@ def test_a_port_in_use_on_a_node_costs_nothing_but_the_placement(make_ray_yard):
         yard.wait(ref, "completed", seconds=120)
     first, *_, last = yard.attempts(ref)
     assert (first["end"], first["cause"]) == ("never_started", "port_taken")
-    node = first["slices"][0]["node"]
-    assert first["diagnosis"]["explanation"]["params"] == {"port": POOL[0], "node": node}
+    told = {"port": POOL[0], "node": first["slices"][0]["address"]}
+    assert first["diagnosis"]["explanation"]["params"] == told
     assert yard.logs(ref, attempt=first["number"]) == []
     assert yard.logs(ref, attempt=last["number"], rank=1) == [f"met {last['attempt_id']}"]
     assert POOL[0] not in last["ports"]

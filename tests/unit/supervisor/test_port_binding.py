@@ -1,4 +1,4 @@
-"""Whether a node's ports can be used, asked of the actor that stands there, without Ray."""
+"""Whether ports can be used: by what the kernel of this machine says to real sockets."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ import socket
 
 import pytest
 
-from runyard.ray_bridge.slice_actor import SliceActor
+from runyard.supervisor.port_binding import taken
 from yards import free_port
-
-
-@pytest.fixture
-def actor(tmp_path):
-    return SliceActor("job-1.1", 0, "owner", str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -24,7 +19,7 @@ def actor(tmp_path):
         (socket.AF_INET6, "::"),
     ],
 )
-def test_a_port_that_somebody_listens_on_is_taken(actor, family, address):
+def test_a_port_that_somebody_listens_on_is_taken(family, address):
     """R55: at whatever address, also by one that lets others share it."""
     with socket.socket(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -35,11 +30,11 @@ def test_a_port_that_somebody_listens_on_is_taken(actor, family, address):
         listener.listen()
         port = listener.getsockname()[1]
         free = free_port()
-        assert actor.taken_ports([free, port]) == [port]
-    assert actor.taken_ports([free, port]) == []
+        assert taken([free, port]) == [port]
+    assert taken([free, port]) == []
 
 
-def test_what_lingers_of_a_closed_connection_is_no_obstacle(actor):
+def test_what_lingers_of_a_closed_connection_is_no_obstacle():
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", 0))
@@ -49,13 +44,13 @@ def test_what_lingers_of_a_closed_connection_is_no_obstacle(actor):
         accepted, _ = listener.accept()
         accepted.close()  # the side that closes first has the port in TIME_WAIT
         client.close()
-    assert actor.taken_ports([port]) == []
+    assert taken([port]) == []
 
 
-def test_an_outgoing_connection_takes_its_port(actor):
+def test_an_outgoing_connection_takes_its_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         with socket.create_connection(listener.getsockname()) as client:
             port = client.getsockname()[1]
-            assert actor.taken_ports([port]) == [port]
+            assert taken([port]) == [port]
