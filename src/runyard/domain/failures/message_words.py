@@ -143,7 +143,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"column names don\'t match",
         (r"\bcolumns?\b.{0,100}(?:\bnot (?:in|found)\b|\bmissing\b"
          r"|\b(?:do|does) ?n[o\']t (?:match|exist))"),
-        r"\b(?:not|n\'t) (?:in|match) (?:the )?columns?\b",
+        r"\b(?:not|n\'t) (?:in|match|contain|have) (?:the )?(?:\w{1,20} )?columns?\b",
         r"(?:greater|less|larger|fewer|more) than the number of (?:samples|members|classes|rows)",
         r"same number of samples", r"feature[ _]names?\b.{0,60}(?:match|unseen|unique|support)",
         r"only one (?:class|label)\b", r"at least \d{1,6} classes", r"invalid (?:classes|columns)",

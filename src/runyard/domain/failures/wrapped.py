@@ -37,7 +37,16 @@ def opened(lines: Sequence[Text]) -> list[Text]:
                 missed += 1
                 shape = shape if missed < MOST_NOISE else ""
         found.append(text)
-    return found
+    return _dedented(found)
+
+
+def _dedented(lines: list[Text]) -> list[Text]:
+    """Where something has moved every line to the right, none of them is a quotation."""
+    if any(text.body[:1] not in ("", " ") for text in lines):
+        return lines
+    indents = [len(text.body) - len(text.body.lstrip()) for text in lines if text.body.strip()]
+    least = min(indents, default=0)
+    return [text._replace(body=text.body[least:]) for text in lines] if least else lines
 
 
 def _blank(body: str, shape: str) -> bool:

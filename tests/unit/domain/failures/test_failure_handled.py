@@ -135,3 +135,12 @@ def test_after_an_interrupt_nothing_is_a_cause(code):
     assert root.text == "^C"
     failed = f"{KEY_ERROR}\nwaiting for the other ranks\n^C\nKeyboardInterrupt"
     assert named(failed, code)[0] is Category.CODE
+
+
+def test_a_log_that_is_indented_as_a_whole_is_no_quotation():
+    """R18"""
+    text = f"loading\n{KEY_ERROR}\nwandb: Network error (ConnectTimeout), entering retry loop."
+    moved = "\n".join(f"    {line}" for line in text.split("\n"))
+    category, root = named(moved)
+    assert category is Category.CODE
+    assert root.text == "KeyError: 'mask'"
