@@ -180,30 +180,40 @@ def bridge_of(yard: Yard) -> int:
     raise RuntimeError("the server has no bridge")
 
 
-def measure_log(result: Measurement, yard: Yard, client: Client) -> None:
-    bridge = bridge_of(yard)
-    before = most = pss_mb([bridge])
-    began = time.monotonic()
+def copied_log(yard: Yard, bridge: int) -> tuple[float, float]:
+    """MB/s of a log from its first byte here to its last, and the most memory meanwhile."""
+    most = pss_mb([bridge])
     job = yard.submit([sys.executable, "-c", WRITER, str(LOG_MB)])
     log = yard.folder / "data" / "attempts" / f"{job}.1" / "out.log"
     until(log.exists, 60)
     first = time.monotonic()
-    while not log.exists() or log.stat().st_size < LOG_MB * 1_000_000:
+    while log.stat().st_size < LOG_MB * 1_000_000:
         most = max(most, pss_mb([bridge]))
         time.sleep(0.05)
     copied = time.monotonic() - first
     yard.wait(job, "completed", 120)
-    result.add(f"runyard, log of {LOG_MB} MB from a node", LOG_MB / copied, "MB/s")
-    result.add("runyard, submit to the last byte", time.monotonic() - began, "s")
+    return LOG_MB / copied, most
+
+
+def measure_log(result: Measurement, yard: Yard, client: Client) -> None:
+    bridge = bridge_of(yard)
+    before = pss_mb([bridge])
+    rate, most = copied_log(yard, bridge)
+    after = pss_mb([bridge])
+    again_rate, again_most = copied_log(yard, bridge)
+    ours = median([rate, again_rate])
+    result.add(f"runyard, log of {LOG_MB} MB from a node", ours, "MB/s")
     result.add("bridge before, PSS", before, "MB")
-    result.add("bridge meanwhile, most", most, "MB")
-    result.add("bridge after, PSS", pss_mb([bridge]), "MB")
-    result.add("bridge, growth", pss_mb([bridge]) - before, "MB", "<= 20")
+    result.add("bridge meanwhile, most", max(most, again_most), "MB")
+    result.add(f"bridge after {LOG_MB} MB, PSS", after, "MB")
+    result.add(f"bridge after {2 * LOG_MB} MB, PSS", pss_mb([bridge]), "MB")
+    result.add("bridge, growth", max(most, again_most) - before, "MB", "<= 20")
+    result.add("bridge, growth by the second log", pss_mb([bridge]) - after, "MB", "<= 5")
     ref = client.ask("submit", [sys.executable, "-c", WRITER, str(LOG_MB_OF_RAY)], 0)
     count, seconds = client.ask("follow", ref)
     theirs = count / 1e6 / seconds
     result.add(f"ray jobs, log of {count / 1e6:.0f} MB followed", theirs, "MB/s")
-    result.add("runyard over ray jobs, log", LOG_MB / copied / theirs, "x", ">= 1")
+    result.add("runyard over ray jobs, log", ours / theirs, "x", ">= 1")
 
 
 @contextmanager

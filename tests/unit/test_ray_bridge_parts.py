@@ -13,7 +13,8 @@ from runyard.executors.base import Launch, SliceLaunch
 from runyard.ray_bridge import gang_end, names, supervisor_archive
 from runyard.ray_bridge.deadlines import Deadlines, Late
 from runyard.ray_bridge.mirror import Mirror
-from runyard.ray_bridge.slice_actor import SliceActor, _moved
+from runyard.ray_bridge.slice_actor import _moved
+from runyard.ray_bridge.slice_files import SliceFiles
 from runyard.supervisor import journal
 from runyard.supervisor.gang_rule import RankEnd
 
@@ -203,14 +204,11 @@ def test_use_that_was_not_measured_anew_is_the_same():
 
 def test_an_actor_reads_around_holes(tmp_path):
     """What the node gave back before it was read is left out, and the place of the rest kept."""
-    actor = SliceActor("job-1.1", 0, "me", str(tmp_path))
-    os.makedirs(actor._folder)
-    path = f"{actor._folder}/out.log"
-    with open(path, "wb") as file:
+    with open(tmp_path / "out.log", "wb") as file:
         file.truncate(8 * 4096)
         file.seek(4 * 4096)
         file.write(b"y" * 4096)
-    [(name, offset, data)] = actor._pieces({"out.log": 10})
+    [(name, offset, data)] = SliceFiles(str(tmp_path)).pieces({"out.log": 10})
     assert name == "out.log"
     assert offset >= 10
     assert data

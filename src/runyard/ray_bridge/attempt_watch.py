@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from runyard.ray_bridge import gang_end, releasing, slice_stacks, starting
+from runyard.ray_bridge import gang_end, port_check, releasing, slice_stacks, starting
 from runyard.ray_bridge.cluster import BEGUN, REFUSED, Cluster
 from runyard.ray_bridge.deadlines import Late
 from runyard.ray_bridge.slices import Slice
@@ -98,6 +98,7 @@ class AttemptWatch:
                 self._cluster, self._spec, self._slices, self._node_ids(), self._told_to_stop
             )
             self._check_claim(self._cluster.claimed(self._attempt_id))
+            port_check.check(self._cluster, self._slices)
         except Late as error:
             raise NotStarted("cluster", str(error)) from error
         placed = [{"index": one.index, **one.facts} for one in self._slices]
@@ -164,15 +165,15 @@ class AttemptWatch:
         import ray
 
         try:
-            answer = self._cluster.get(reference, _ATTACH_S)
+            news = one.take(self._cluster, reference, _ATTACH_S)
         except (ray.exceptions.ActorUnavailableError, ray.exceptions.GetTimeoutError) as error:
             why = str(error)
             self._patiently(lambda: one.unavailable(self._cluster, why))
         except ray.exceptions.RayError as error:
             self._lost(one, str(error))
         else:
-            for news in one.take(answer):
-                self._pass_on(one, news)
+            for told in news:
+                self._pass_on(one, told)
 
     def _lost(self, one: Slice, why: str) -> None:
         import ray
@@ -251,16 +252,21 @@ class AttemptWatch:
     def _release(self) -> None:
         import ray
 
-        for one in self._slices:
-            if one.actor is not None and not one.lost:
-                try:
-                    self._cluster.get(one.actor.clear.remote(), _CLEAR_S)
-                    if one.collecting:
-                        self._cluster.kill(one.actor)
-                except (ray.exceptions.RayError, Late, ValueError):
-                    continue  # the folder is removed by a later actor there
+        clearing = [
+            (one, one.actor.clear.remote())
+            for one in self._slices
+            if one.actor is not None and not one.lost
+        ]
+        for one, reference in clearing:
+            try:
+                self._cluster.get(reference, _CLEAR_S)
+                if one.collecting:
+                    self._cluster.kill(one.actor)
+            except (ray.exceptions.RayError, Late, ValueError):
+                continue  # the folder is removed by a later actor there
         names = [one.name for one in self._slices]
         releasing.release(self._cluster, self._attempt_id, names, self._tell_stuck)
+        self._cluster.warm.left(str(one.facts.get("node_id", "")) for one in self._slices)
 
     def _tell_stuck(self, left: str) -> None:
         held = {"pid": None, "comm": left, "state": "Ray", "wchan": "placement group, actors"}
@@ -285,6 +291,7 @@ class AttemptWatch:
             "ended_at": time.time(),
             "stop": asked,
             **refusal.detail,
+            **({"cause": refusal.cause} if refusal.cause and not asked else {}),
         }
 
     def _journal(self) -> Journal:

@@ -28,6 +28,8 @@ class Bridge:
         self._nodes = Nodes(self._cluster)
         self._lock = threading.Lock()
         self._watches: dict[str, AttemptWatch] = {}
+        self._cluster.warm.open()
+        self._cluster.gone.heard = self._forget_gone
         self._nodes.refresh()
         self._tell_cluster()
         talk.tell("joined", address=address, cluster=self._cluster.cluster_id())
@@ -150,6 +152,11 @@ class Bridge:
             except Exception:
                 traceback.print_exc()
             self._tell_cluster()
+
+    def _forget_gone(self) -> None:
+        """Before the end of an attempt there is told, which may be tried again at once."""
+        self._nodes.leave_out_gone()
+        self._tell_cluster()
 
     def _tell_cluster(self) -> None:
         with self._lock:

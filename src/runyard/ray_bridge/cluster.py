@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runyard.ray_bridge import slice_actor, supervisor_archive
+from runyard.ray_bridge import (
+    process_age,
+    slice_actor,
+    slice_changes,
+    slice_files,
+    slice_use,
+    supervisor_archive,
+    warm_workers,
+)
 from runyard.ray_bridge.deadlines import Deadlines
+from runyard.ray_bridge.gone_nodes import GoneNodes
 from runyard.ray_bridge.names import NAMESPACE
+from runyard.ray_bridge.warm_workers import WarmWorkers
+from runyard.supervisor import port_binding
 
 _MADE_OF_ACTORS = {
     "lifetime": "detached",
@@ -16,9 +27,19 @@ _MADE_OF_ACTORS = {
     "max_concurrency": 8,
     "namespace": NAMESPACE,
 }
+_OF_NODES = (
+    slice_actor,
+    slice_changes,
+    slice_files,
+    slice_use,
+    process_age,
+    warm_workers,
+    port_binding,
+)
 _CLAIMS = b"runyard"
 BEGUN, REFUSED = "begun", "refused"
 CREATE_S = 30.0
+INTRODUCE_S = 60.0
 
 
 class Cluster:
@@ -28,7 +49,8 @@ class Cluster:
         import ray
         from ray import cloudpickle
 
-        cloudpickle.register_pickle_by_value(slice_actor)
+        for module in _OF_NODES:
+            cloudpickle.register_pickle_by_value(module)
         self.owner = owner
         self.node_dir = node_dir
         self._shared = shared  # several servers of one database have attempts in it
@@ -36,6 +58,8 @@ class Cluster:
         self._remote = ray.remote(slice_actor.SliceActor)
         self.code, archive = supervisor_archive.make()
         self.archive = ray.put(archive)
+        self.warm = WarmWorkers()
+        self.gone = GoneNodes()
 
     # placement groups
 
@@ -87,9 +111,7 @@ class Cluster:
 
     # actors
 
-    def make_actor(
-        self, name: str, group: Any, bundle: int, arguments: tuple[Any, ...], **needs: float
-    ) -> Any:
+    def make_actor(self, name: str, group: Any, bundle: int, **needs: float) -> Any:
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         strategy = PlacementGroupSchedulingStrategy(
@@ -98,20 +120,22 @@ class Cluster:
         made = self._remote.options(
             name=name, scheduling_strategy=strategy, **needs, **_MADE_OF_ACTORS
         )
-        return self.deadlines.call(
-            lambda: made.remote(*arguments, self.owner, self.node_dir), CREATE_S
-        )
+        return self.deadlines.call(made.remote, CREATE_S)
 
-    def make_collector(self, node_id: str, arguments: tuple[Any, ...]) -> Any:
+    def introduce(self, actor: Any, attempt_id: str, index: int) -> Any:
+        """Tell it which slice it is; what it says of itself will come."""
+        return actor.introduce.remote(attempt_id, index, self.owner, self.node_dir, self.code)
+
+    def make_collector(self, node_id: str, attempt_id: str, index: int) -> Any:
         """An actor that takes nothing and reads what a dead one left on its node. It dies with
         this process."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
         made = self._remote.options(num_cpus=0, scheduling_strategy=strategy, max_concurrency=8)
-        return self.deadlines.call(
-            lambda: made.remote(*arguments, self.owner, self.node_dir), CREATE_S
-        )
+        actor = self.deadlines.call(made.remote, CREATE_S)
+        self.get(actor.introduce.remote(attempt_id, index, self.owner, self.node_dir), INTRODUCE_S)
+        return actor
 
     def actor(self, name: str) -> Any | None:
         import ray

@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 
-from runyard.ray_bridge.slice_actor import MIRRORED
+from runyard.ray_bridge.slice_files import MIRRORED
 from runyard.supervisor import journal, kernel, log_count, protocol
 
 SLICES = "slices"
@@ -34,6 +34,13 @@ class Mirror:
                 self._write(name, offset, data)
         if any(name == protocol.JOURNAL for name, _, _ in pieces):
             self._punch()
+
+    def go_on(self, name: str, offset: int, blocks: Sequence[bytes]) -> None:
+        """What follows behind a piece of a long file."""
+        for block in blocks:
+            if block and MIRRORED.fullmatch(name):
+                self._write(name, offset, block)
+                offset += len(block)
 
     def journal(self) -> journal.Journal:
         try:

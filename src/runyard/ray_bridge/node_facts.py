@@ -1,6 +1,7 @@
 """What a node says of itself that Ray does not tell.
 
-This module travels to the nodes by value: it uses the standard library and Ray, nothing of ours.
+This module travels to the nodes by value: it uses the standard library, Ray
+and what travels with it, nothing else of ours.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import os
 import subprocess
 from typing import Any
+
+from runyard.ray_bridge.process_age import age_s
 
 _QUERY = "--query-gpu=index,uuid,name,memory.total"
 
@@ -17,11 +20,14 @@ def of_node(node_id: str, seconds: float) -> dict[str, Any]:
     from ray import cloudpickle
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    from runyard.ray_bridge import node_facts
+    from runyard.ray_bridge import node_facts, process_age
 
     cloudpickle.register_pickle_by_value(node_facts)
+    cloudpickle.register_pickle_by_value(process_age)
     strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
-    told = ray.remote(facts).options(num_cpus=0, scheduling_strategy=strategy, max_retries=0)
+    # Its process ends with it: none that has run a task is ever given to an actor.
+    once = ray.remote(num_cpus=0, max_retries=0, max_calls=1)(facts)
+    told = once.options(scheduling_strategy=strategy)
     answer: dict[str, Any] = ray.get(told.remote(), timeout=seconds)
     return answer
 
@@ -32,6 +38,7 @@ def facts() -> dict[str, Any]:
         boot_id = file.read().strip()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
+        "age_s": age_s(),
         "boot_id": boot_id,
         "memory_mb": memory >> 20,
         "gpu_ids": _visible(os.getppid()),

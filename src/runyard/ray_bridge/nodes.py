@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from runyard.ray_bridge import node_facts
 from runyard.ray_bridge.cluster import Cluster
+from runyard.ray_bridge.process_age import is_fresh
 
 _FACTS_S = 60.0
 
@@ -25,13 +27,20 @@ class Nodes:
 
     def refresh(self) -> None:
         rows = self._cluster.nodes()
-        alive = [row for row in rows if row["Alive"]]
+        gone = self._cluster.gone
+        alive = [row for row in rows if row["Alive"] and row["NodeID"] not in gone]
         times = Counter(row["NodeName"] for row in alive)
         names = {row["NodeID"]: _name(row, times) for row in alive}
         for row in alive:
             self._ask(row["NodeID"])
         self.ids = {name: node_id for node_id, name in names.items()}
         self.rows = [self._described(row, names[row["NodeID"]]) for row in alive]
+
+    def leave_out_gone(self) -> None:
+        """At once, without asking the cluster."""
+        gone = self._cluster.gone
+        self.ids = {name: node_id for name, node_id in self.ids.items() if node_id not in gone}
+        self.rows = [row for row in self.rows if row["node_id"] not in gone]
 
     def all_known(self) -> bool:
         """Whether every node that lives has told of itself."""
@@ -44,8 +53,12 @@ class Nodes:
             threading.Thread(target=self._learn, args=(node_id,), daemon=True).start()
 
     def _learn(self, node_id: str) -> None:
+        began = time.monotonic()
         try:
-            self._facts[node_id] = node_facts.of_node(node_id, _FACTS_S)
+            facts = node_facts.of_node(node_id, _FACTS_S)
+            self._facts[node_id] = facts
+            fresh = is_fresh(facts["age_s"], time.monotonic() - began)
+            self._cluster.warm.used(node_id, fresh=fresh)
         except Exception:
             self._asked.discard(node_id)  # busy or gone: the next sweep asks again
 

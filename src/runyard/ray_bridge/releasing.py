@@ -47,7 +47,7 @@ def release_once(cluster: Cluster, attempt_id: str, actor_names: Sequence[str]) 
     left = "?"
     while left and time.monotonic() < deadline:
         actors = cluster.actor_names() & set(actor_names)
-        groups = {name} & set(cluster.groups())
+        groups = set() if cluster.group(name) is None else {name}
         left = ", ".join(sorted(actors | groups))
         if left:
             time.sleep(_LOOK_S)

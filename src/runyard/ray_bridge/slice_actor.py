@@ -1,6 +1,7 @@
 """The actor that stands for one slice of an attempt on its node.
 
-This module travels to the nodes by value: it uses the standard library and Ray, nothing of ours.
+This module travels to the nodes by value: it uses the standard library, Ray and what travels with
+it (see cluster.py), nothing else of ours.
 Below it: the shim, which Ray may kill as its direct child, the keeper in a session of its own, the
 supervisor, the ranks. While the actor lives it holds the lifeline of the keeper.
 """
@@ -11,7 +12,6 @@ import contextlib
 import io
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -21,32 +21,34 @@ import time
 import zipfile
 from typing import Any
 
-MIRRORED = re.compile(r"journal|[\w.-]{1,100}\.(?:log|jsonl)|nccl_trace_rank_\d+|stacks[\w.-]*")
-INLINE_BYTES = 64 * 1024  # travels with the answer itself
-BULK_BYTES = 1 << 20  # by the object store, when far behind
-MOST_FILES = 200
+from runyard.ray_bridge.process_age import age_s
+from runyard.ray_bridge.slice_changes import LOOK_S, Changes
+from runyard.ray_bridge.slice_files import SliceFiles
+from runyard.ray_bridge.slice_use import slice_usage
+from runyard.supervisor.port_binding import taken
+
 STALE_S = 7 * 24 * 3600.0  # folders of slices nobody came back for
 USAGE_EVERY_S = 4.0
 RECOVER_S = 20.0
 _RECOVER_PAUSE_S = 0.1
-_LOOK_S = 0.02
 _SETTLE_S = 60.0
 _STACKS_MARGIN_S = 5.0
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
-_TICKS = os.sysconf("SC_CLK_TCK")
+_NEVER_SENT = ("pydantic", "pyarrow", "starlette")  # Ray imports them where it can, to send theirs
 
 
 class SliceActor:
-    """`root` is the folder of Runyard on the node, "" for the usual one."""
+    """Knows nothing of its slice until `introduce`: for arguments of its making Ray would import
+    large packages first."""
 
-    def __init__(self, attempt_id: str, index: int, owner: str, root: str) -> None:
-        self._attempt_id = attempt_id
-        self._index = index
-        self._owner = owner
-        self._root = root or f"/tmp/runyard-ray-{os.getuid()}"
-        self._slice = f"{self._root}/{owner}/{attempt_id}.n{index}"
-        self._folder = f"{self._slice}/attempts/{attempt_id}"
+    def __init__(self) -> None:
+        _keep_out(_NEVER_SENT)
+        self._attempt_id = self._owner = self._root = self._slice = self._folder = ""
+        self._index = 0
+        self._files = SliceFiles("")
+        self._changes: Changes | None = None
         self._lock = threading.Lock()
+        self._waiting: subprocess.Popen[bytes] | None = None  # a shim that has no order yet
         self._shim: subprocess.Popen[bytes] | None = None
         self._over = threading.Event()  # nothing of it lives, and its exit record is written
         self._news: list[dict[str, Any]] = []
@@ -56,6 +58,24 @@ class SliceActor:
         self._whole: dict[str, Any] = {}
 
     # called by the bridge
+
+    def introduce(
+        self, attempt_id: str, index: int, owner: str, root: str, code: str = ""
+    ) -> dict[str, Any]:
+        """Before everything else. `root` is the folder of Runyard on the node, "" for the usual
+        one; `code` names the archive of the slice's program, which may be there from another."""
+        self._attempt_id = attempt_id
+        self._index = index
+        self._owner = owner
+        self._root = root or f"/tmp/runyard-ray-{os.getuid()}"
+        self._slice = f"{self._root}/{owner}/{attempt_id}.n{index}"
+        self._folder = f"{self._slice}/attempts/{attempt_id}"
+        self._files = SliceFiles(self._folder)
+        if code and os.path.isdir(self._place_of(code)):
+            with contextlib.suppress(OSError):  # the start will say what is wrong
+                self._prepare_folders()
+                self._waiting = self._spawn_shim(self._program(code))
+        return self.hello()
 
     def hello(self) -> dict[str, Any]:
         import ray
@@ -75,12 +95,19 @@ class SliceActor:
             "gpu_ids": list(accelerators.get("GPU", ())),
             "folder": self._folder,
             "python": sys.version.split()[0],
+            "age_s": age_s(),
+            "has_code": self._waiting is not None,
             "started": bool(self._started),
             "over": self._over.is_set(),
         }
 
-    def start(self, code: str, archive: bytes, order: dict[str, Any]) -> dict[str, Any]:
-        """Unpack the supervisor and start the slice; the same again changes nothing."""
+    def taken_ports(self, ports: list[int]) -> list[int]:
+        """Those of them that a rank could not listen at here, at whatever address."""
+        return taken(ports)
+
+    def start(self, code: str, archive: bytes | None, order: dict[str, Any]) -> dict[str, Any]:
+        """Unpack the supervisor and start the slice; the same again changes nothing. Whoever said
+        `has_code` needs no archive."""
         with self._lock:
             if self._started:
                 return self._started
@@ -88,9 +115,12 @@ class SliceActor:
             program = self._unpack(code, archive)
             self._listen()
             self._whole = order["whole"]
+            self._usage_due = time.monotonic() + USAGE_EVERY_S / 4  # not while it starts
             spec = _moved(order["spec"], order["run_dir"], self._folder)
             line = json.dumps({"attempt_id": self._attempt_id, "spec": spec}).encode() + b"\n"
-            self._shim = self._spawn([program, self._slice], subprocess.PIPE)
+            if self._waiting is None or self._waiting.poll() is not None:
+                self._waiting = self._spawn_shim(program)
+            self._shim = self._waiting
             assert self._shim.stdin is not None
             self._shim.stdin.write(line)
             self._shim.stdin.flush()
@@ -130,22 +160,34 @@ class SliceActor:
                 return False
             return True
 
-    def read(self, offsets: dict[str, int], wait_s: float) -> dict[str, Any]:
+    def read(self, offsets: dict[str, int], wait_s: float, blocks: int = 0) -> Any:
         """What was written behind these offsets, and news; waits for some if there is none. Only
-        an answer that says `over` and has no piece left is the last."""
+        an answer that says `over` and has no piece left is the last. One that says `behind` could
+        have been followed by `blocks` of the file it names, as returns of their own."""
         deadline = time.monotonic() + wait_s
         while True:
             over = self._over.is_set()  # before the look: what is written until then is seen
-            pieces = self._pieces(offsets)
+            pieces = self._files.pieces(offsets)
+            self._hear_news()
             news, self._news = self._news, []
             if pieces or news or over or time.monotonic() >= deadline:
-                return {
-                    "pieces": pieces,
-                    "news": news,
-                    "over": over,
-                    "usage": self._usage_now_and_then(),
-                }
-            self._hear_news(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
+                break
+            self._await_change(deadline - time.monotonic())
+        if self._changes is not None:
+            self._changes.looked()
+        behind = self._files.longest(offsets, pieces)
+        start, more = 0, [b""] * blocks
+        if behind and blocks:
+            start, more = self._files.blocks(behind, offsets, pieces, blocks)
+        answer = {
+            "pieces": pieces,
+            "behind": behind,
+            "start": start,
+            "news": news,
+            "over": over,
+            "usage": self._usage_now_and_then(),
+        }
+        return (answer, *more) if blocks else answer
 
     def stacks(self, code: str, archive: bytes, seconds: float) -> list[dict[str, Any]]:
         """Where each process of the slice is now; looked at by the supervisor's own means."""
@@ -182,10 +224,11 @@ class SliceActor:
                 if time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_S:
                     shutil.rmtree(entry.path, ignore_errors=True)
 
-    def _unpack(self, code: str, archive: bytes) -> str:
+    def _unpack(self, code: str, archive: bytes | None) -> str:
         """The path of the slice's program; many actors may do this at the same time."""
-        place = f"{self._root}/code/{code}"
+        place = self._place_of(code)
         if not os.path.isdir(place):
+            assert archive is not None
             draft = f"{place}.{os.getpid()}.{self._attempt_id}.{self._index}.tmp"
             os.makedirs(draft, 0o700, exist_ok=True)
             with zipfile.ZipFile(io.BytesIO(archive)) as packed:
@@ -194,7 +237,16 @@ class SliceActor:
                 os.rename(draft, place)
             except OSError:
                 shutil.rmtree(draft, ignore_errors=True)  # another one was quicker
-        return f"{place}/runyard/supervisor/slice_main.py"
+        return self._program(code)
+
+    def _place_of(self, code: str) -> str:
+        return f"{self._root}/code/{code}"
+
+    def _program(self, code: str) -> str:
+        return f"{self._place_of(code)}/runyard/supervisor/slice_main.py"
+
+    def _spawn_shim(self, program: str) -> subprocess.Popen[bytes]:
+        return self._spawn([program, self._slice], subprocess.PIPE)
 
     def _spawn(
         self, arguments: list[str], stdin: int, stdout: int | None = None
@@ -217,6 +269,7 @@ class SliceActor:
         finally:
             os.close(folder)
         self._socket = listening
+        self._changes = Changes(self._folder, "journal")
 
     def _await_shim(self, program: str) -> None:
         assert self._shim is not None
@@ -226,6 +279,8 @@ class SliceActor:
         while not self._has_exit_record() and not self._settle(program):
             time.sleep(_RECOVER_PAUSE_S)
         self._over.set()
+        assert self._changes is not None
+        self._changes.wake()
 
     def _has_exit_record(self) -> bool:
         with contextlib.suppress(OSError), open(f"{self._folder}/journal", "rb") as file:
@@ -243,52 +298,17 @@ class SliceActor:
             helper.wait()
             return False
 
-    def _hear_news(self, seconds: float) -> None:
-        heard = self._socket
-        if heard is None:
-            time.sleep(seconds)
-            return
-        heard.settimeout(seconds)
-        with contextlib.suppress(OSError, ValueError):
-            self._news.append(json.loads(heard.recv(1 << 18)))
-            heard.settimeout(0)
-            while True:
-                self._news.append(json.loads(heard.recv(1 << 18)))
+    def _hear_news(self) -> None:
+        if self._socket is not None:
+            with contextlib.suppress(OSError, ValueError):
+                while True:
+                    self._news.append(json.loads(self._socket.recv(1 << 18)))
 
-    def _pieces(self, offsets: dict[str, int]) -> list[tuple[str, int, bytes]]:
-        """(file, offset, bytes) of what is new. A file that became shorter is told as a piece
-        with an offset of -1: it is read again from its beginning."""
-        found: list[tuple[str, int, bytes]] = []
-        room = INLINE_BYTES
-        for name, size in self._files():
-            offset = offsets.get(name, 0)
-            if size < offset:
-                found.append((name, -1, b""))
-            elif size > offset and room > 0:
-                limit = BULK_BYTES if size - offset > BULK_BYTES else min(room, INLINE_BYTES)
-                start, data = self._data(name, offset, limit)
-                found.append((name, start, data))
-                room -= len(data)
-        return found
-
-    def _files(self) -> list[tuple[str, int]]:
-        found = []
-        with contextlib.suppress(OSError):
-            for entry in os.scandir(self._folder):
-                if MIRRORED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                    found.append((entry.name, entry.stat(follow_symlinks=False).st_size))
-        # The journal first: it tells of holes in logs before the logs show them.
-        return sorted(found, key=lambda one: (one[0] != "journal", one[0]))[:MOST_FILES]
-
-    def _data(self, name: str, offset: int, limit: int) -> tuple[int, bytes]:
-        """From the offset on, a hole left out: then the piece begins behind it."""
-        fd = os.open(f"{self._folder}/{name}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            with contextlib.suppress(OSError):
-                offset = max(offset, os.lseek(fd, offset, os.SEEK_DATA))
-            return offset, os.pread(fd, limit, offset)
-        finally:
-            os.close(fd)
+    def _await_change(self, seconds: float) -> None:
+        if self._changes is None or self._socket is None:
+            time.sleep(min(seconds, LOOK_S))  # it was not started yet
+        else:
+            self._changes.wait(seconds, self._socket.fileno())
 
     def _usage_now_and_then(self) -> dict[str, Any] | None:
         if time.monotonic() < self._usage_due:
@@ -300,20 +320,7 @@ class SliceActor:
         """What the processes below the shim use now."""
         if self._shim is None or self._over.is_set():
             return None
-        rows = _table()
-        keeper = next((pid for pid, row in rows.items() if row[1] == self._shim.pid), None)
-        if keeper is None:
-            return None
-        tree = _below(keeper, rows)
-        supervisors = [pid for pid, row in rows.items() if row[1] == keeper]
-        jobs = [pid for pid in tree if pid not in supervisors]
-        return {
-            "cpu_s": sum(rows[pid][2] for pid in jobs) / _TICKS,
-            "rss_mb": sum(rows[pid][3] for pid in jobs) * os.sysconf("SC_PAGE_SIZE") / (1 << 20),
-            "pids": jobs,
-            "at": time.time(),
-            "boot_id": _text("/proc/sys/kernel/random/boot_id"),
-        }
+        return slice_usage(self._shim.pid)
 
 
 def _moved(value: Any, run_dir: str, folder: str) -> Any:
@@ -327,6 +334,12 @@ def _moved(value: Any, run_dir: str, folder: str) -> Any:
     return value
 
 
+def _keep_out(packages: tuple[str, ...]) -> None:
+    """For this process they are not installed."""
+    for name in packages:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
+
+
 def _inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + "/")
 
@@ -334,30 +347,3 @@ def _inside(path: str, folder: str) -> bool:
 def _text(path: str) -> str:
     with open(path) as file:
         return file.read().strip()
-
-
-def _table() -> dict[int, tuple[str, int, int, int]]:
-    """pid -> (state, parent, ticks with those of its children, pages)."""
-    rows = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    data = file.read()
-                words = data[data.rindex(b")") + 2 :].split()
-                ticks = sum(map(int, words[11:15]))
-                rows[int(name)] = (words[0].decode(), int(words[1]), ticks, int(words[21]))
-    return rows
-
-
-def _below(root: int, rows: dict[int, tuple[str, int, int, int]]) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for pid, row in rows.items():
-        children.setdefault(row[1], []).append(pid)
-    found: list[int] = []
-    todo = [root]
-    while todo:
-        mine = children.get(todo.pop(), [])
-        found += mine
-        todo += mine
-    return found

@@ -14,6 +14,7 @@ from runyard.supervisor.gang_rule import RankEnd
 from runyard.supervisor.journal import Record
 
 READ_WAIT_S = 1.0
+BLOCKS = 10  # asked for at once of a file that is far behind
 RECOVER_S = 90.0
 _UNAVAILABLE_PAUSE_S = 0.5
 _REFUSED_S = 2.5  # a node whose port is closed so long has no Ray any more
@@ -37,6 +38,8 @@ class Slice:
         self.ends: list[RankEnd] = []  # by our own clock: those of nodes may differ
         self.started_at: float | None = None
         self._refused_since: float | None = None
+        self._behind = ""
+        self._blocks: list[Any] = []
         self._read_journal()
 
     @property
@@ -46,12 +49,22 @@ class Slice:
 
     def read(self) -> Any:
         """One outstanding read: also the way in which the death of its actor is seen."""
-        return self.actor.read.remote(self.mirror.offsets, READ_WAIT_S)
+        if not self._behind:
+            return self.actor.read.remote(self.mirror.offsets, READ_WAIT_S)
+        asked = self.actor.read.options(num_returns=1 + BLOCKS)
+        answer, *self._blocks = asked.remote(self.mirror.offsets, READ_WAIT_S, BLOCKS)
+        return answer
 
-    def take(self, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    def take(self, cluster: Cluster, reference: Any, seconds: float) -> list[dict[str, Any]]:
         """What a read brought; the news in it."""
+        blocks, self._blocks = self._blocks, []
+        behind, self._behind = self._behind, ""
+        answer, *more = cluster.get([reference, *blocks], seconds)
         self._refused_since = None
         self.mirror.take(answer["pieces"])
+        if behind:
+            self.mirror.go_on(answer["behind"], answer["start"], more)
+        self._behind = answer.get("behind", "")  # an actor of an earlier version does not say
         if answer["usage"] is not None:
             self.usage = answer["usage"]
         if any(name == "journal" for name, _, _ in answer["pieces"]):
@@ -68,8 +81,7 @@ class Slice:
             self.give_up(why)
             return False
         self.collecting = True
-        arguments = (self.attempt_id, self.index)
-        self.actor = cluster.make_collector(node, arguments)
+        self.actor = cluster.make_collector(node, self.attempt_id, self.index)
         state = "living"
         while state == "living":  # it has not ended as long as a process of it lives
             recovered = self.actor.recover.remote(cluster.code, cluster.archive)
@@ -90,6 +102,7 @@ class Slice:
             # Its raylet is dead; with it Ray ends the actor, and with the actor goes the lifeline.
             self._refused_since = self._refused_since or now
             if now - self._refused_since >= _REFUSED_S:
+                cluster.gone.add(node)
                 self.give_up(why)
                 return False
         time.sleep(_UNAVAILABLE_PAUSE_S)

@@ -8,6 +8,7 @@ from typing import Any
 
 from runyard.ray_bridge.cluster import Cluster
 from runyard.ray_bridge.names import group_name
+from runyard.ray_bridge.process_age import is_fresh
 from runyard.ray_bridge.slices import Slice
 
 GROUP_S = 10.0
@@ -17,10 +18,11 @@ _LOOK_S = 0.5
 
 
 class NotStarted(Exception):
-    """Nothing of the user's ran. `step` says how far it came."""
+    """Nothing of the user's ran. `step` says how far it came, `cause` why where that is known."""
 
-    def __init__(self, step: str, message: str, **detail: Any) -> None:
+    def __init__(self, step: str, message: str, *, cause: str = "", **detail: Any) -> None:
         super().__init__(message)
+        self.cause = cause
         self.detail = {"step": step, "message": message[:500], **detail}
 
 
@@ -41,13 +43,14 @@ def place(
     name = group_name(attempt_id)
     group = cluster.make_group(name, [bundle] * len(slices), nodes, strategy)
     _await_group(cluster, group, name, told_to_stop)
+    began = time.monotonic()
     for one in slices:
-        one.actor = cluster.make_actor(
-            one.name, group, one.index, (attempt_id, one.index), **needs
-        )
-    references = [one.actor.hello.remote() for one in slices]
+        one.actor = cluster.make_actor(one.name, group, one.index, **needs)
+    references = [cluster.introduce(one.actor, attempt_id, one.index) for one in slices]
     for one, reference in zip(slices, references, strict=True):
         one.facts = _hello(cluster, one, reference, told_to_stop)
+        one.facts["fresh"] = is_fresh(one.facts["age_s"], time.monotonic() - began)
+        cluster.warm.used(one.facts["node_id"], fresh=one.facts["fresh"])
 
 
 def launch(cluster: Cluster, spec: Mapping[str, Any], slices: Sequence[Slice]) -> None:
@@ -56,7 +59,8 @@ def launch(cluster: Cluster, spec: Mapping[str, Any], slices: Sequence[Slice]) -
     import ray
 
     references = [
-        one.actor.start.remote(cluster.code, cluster.archive, _order(spec, one)) for one in slices
+        one.actor.start.remote(cluster.code, _archive(cluster, one), _order(spec, one))
+        for one in slices
     ]
     for one, reference in zip(slices, references, strict=True):
         try:
@@ -107,6 +111,11 @@ def _hello(
     if facts["owner"] != cluster.owner:
         raise NotStarted("actor", f"{one.name} belongs to somebody else")
     return facts
+
+
+def _archive(cluster: Cluster, one: Slice) -> Any:
+    """None where it is already on the node."""
+    return None if one.facts.get("has_code") else cluster.archive
 
 
 def _order(spec: Mapping[str, Any], one: Slice) -> dict[str, Any]:

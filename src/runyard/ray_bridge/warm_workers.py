@@ -1,0 +1,110 @@
+"""A process of Ray's that waits on each node, so that the next slice there need not start one.
+
+Ray gives an actor a process of our job that has done nothing yet, if its node has one; else it
+starts one, which takes about half a second. One that has run a task is of no use to actors, so the
+way to a fresh one is an actor that is taken back while its process is on its way: the process
+comes up, finds its work gone and waits. It holds no resources, and ends with our job.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Iterable
+from typing import Any
+
+TAKEN_S = 0.12  # an actor that is up so soon got a process that was there
+_LATER_S = 0.2  # what was just started goes first
+_AGAIN_S = 5.0
+_LEAST_CPUS = 1  # Ray keeps no more processes waiting than it has CPUs free
+_TRIES = 3
+
+
+class _Passer:
+    def hello(self) -> None: ...
+
+
+class WarmWorkers:
+    """Does its work in a thread of its own; nobody waits for it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._wanted: set[str] = set()
+        self._made: set[str] = set()
+        self._full: set[str] = set()  # nodes where none would be kept now
+
+    def open(self) -> None:
+        threading.Thread(target=self._run, name="warm workers", daemon=True).start()
+
+    def used(self, node_id: str, *, fresh: bool) -> None:
+        """Something has started on the node, in a fresh process or in one that waited. If that is
+        not of our making Ray has some of its own there, and there may be more."""
+        with self._changed:
+            if fresh or node_id in self._made:
+                self._made.discard(node_id)
+                self._wanted.add(node_id)
+                self._changed.notify()
+
+    def left(self, node_ids: Iterable[str]) -> None:
+        """Slices on these nodes have given back what they had."""
+        with self._changed:
+            now_free = self._full.intersection(node_ids)
+            self._full -= now_free
+            self._wanted |= now_free
+            if now_free:
+                self._changed.notify()
+
+    # inside
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._wanted)
+            time.sleep(_LATER_S)
+            with self._changed:
+                wanted, self._wanted = self._wanted, set()
+            try:
+                self._make(wanted)
+            except Exception:  # starts are slower without it, no more
+                traceback.print_exc()
+                time.sleep(_AGAIN_S)
+
+    def _make(self, wanted: set[str]) -> None:
+        free = _free_cpus()
+        full = {node_id for node_id in wanted if free.get(node_id, 0) < _LEAST_CPUS}
+        with self._changed:
+            self._full |= full
+        wanted = wanted & free.keys() - full
+        for _ in range(_TRIES):
+            spent = _start_processes(wanted)
+            with self._changed:
+                self._made |= wanted - spent
+            wanted = spent
+            if not wanted:
+                return
+
+
+def _start_processes(node_ids: Iterable[str]) -> set[str]:
+    """The nodes that had a process waiting: it is gone with this."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    actors: dict[str, Any] = {}
+    for node_id in node_ids:
+        strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
+        made = ray.remote(_Passer).options(num_cpus=0, scheduling_strategy=strategy)
+        actors[node_id] = made.remote()
+    asked = {actor.hello.remote(): node_id for node_id, actor in actors.items()}
+    up, _ = ray.wait(list(asked), num_returns=len(asked), timeout=TAKEN_S)
+    for actor in actors.values():
+        ray.kill(actor, no_restart=True)
+    return {asked[reference] for reference in up}
+
+
+def _free_cpus() -> dict[str, float]:
+    """Of each node that lives."""
+    from ray._private import state
+
+    rows = state.available_resources_per_node()
+    return {node_id: float(row.get("CPU", 0)) for node_id, row in rows.items()}
