@@ -114,6 +114,8 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"\.so[.\d]{0,12}\b.{0,60}(?:not found|cannot|no such)", r"undefined reference",
         r"does not support (?:compute|this gpu|sm_)", r"compute capability",
         r"unsupported (?:gpu|architecture|instruction)",
+        (r"(?:unknown|unsupported) model arch|architectures? .{0,80}(?:is|are) not supported"
+         r"|need an? (?:gpu|accelerator)|cannot find any .{0,20}(?:gpu|accelerator)"),
         r"could not load (?:library )?lib\w", r"not (?:properly|correctly) installed",
         r"\blibdevice\b", r"requires? a different python",
         r"(?:seem|appear) to be a python package", r"unable to locate a modulefile",
@@ -135,6 +137,8 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"(?:missing|nonexistent|non-existent) (?:(?:the )?\S{1,60} ){0,3}(?:file|director|path)",
         r"cannot find (?:the )?(?:\w{1,20} ){1,2}(?:file|director|folder)",
         r"\bresource \S{1,80} not found", r"cannot be opened\b",
+        r"(?:director(?:y|ies)|folder|file|path)\b.{0,120}\balready exists\b",
+        r"\bnot found:? ['\"]?/",
         '[\'\\"]/[^\'\\"]{1,300}[\'\\"] (?:does not exist|not found|is missing)',
     )),
     (C.DATA, _any_case(
@@ -145,6 +149,8 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
          r"|\b(?:do|does) ?n[o\']t (?:match|exist))"),
         r"\b(?:not|n\'t) (?:in|match|contain|have) (?:the )?(?:\w{1,20} )?columns?\b",
         r"(?:greater|less|larger|fewer|more) than the number of (?:samples|members|classes|rows)",
+        r"(?:less|fewer) than \d{1,9} (?:\S{1,20} )?(?:rows|samples|examples|images)\b",
+        r"column.{0,80} cannot be resolved", r"mismatched dtypes", r"class label\b",
         r"same number of samples", r"feature[ _]names?\b.{0,60}(?:match|unseen|unique|support)",
         r"only one (?:class|label)\b", r"at least \d{1,6} classes", r"invalid (?:classes|columns)",
         r"unique values of", r"\bdtypes for data\b", r"text input must be", r"sampling[ _]rate",
@@ -195,6 +201,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"(?:select|choose|pick|use|pass|expected|must be) (?:any |one |either )(?:of|from)\b",
         (r"\b(?:allowed|possible|supported|valid|permitted|example) (?:\w{1,20} )?"
          r"(?:values|choices|options|arguments|names)\b"),
+        r"(?:unsupported|invalid|unknown|bad) \w{1,40}_\w{1,40} value\b",
         r"\bnot a valid (?:\S{1,30} )?(?:argument|option|choice|value|name|setting|parameter)",
         r"you (?:have )?(?:set|selected|specified|requested) [`\'\"-]",
         r"could not interpret (?:\w{1,30} ){1,2}identifier",

@@ -9,6 +9,7 @@ from runyard.domain.failures.log_text import Text
 from runyard.domain.failures.signature import Kind, Signature
 
 STRONG = 0.7
+SAID = 0.6  # an error that programs say also of what they survive
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.evidence import RankLog
 from runyard.domain.failures.log_text import Text
-from runyard.domain.failures.observation import Observation
+from runyard.domain.failures.observation import SAID, Observation
 from runyard.domain.failures.signature import Kind
 from runyard.domain.failures.signatures import host_memory, processes
 from runyard.domain.failures.survival import Survival
@@ -86,7 +86,7 @@ def choose(seen: Sequence[Observation], logs: Logs) -> Observation | None:
         for one in found
         if one.log_rank not in survival or not survival[one.log_rank].survived(one)
     ]
-    strong = [one for one in lasting if one.strong]
+    strong = _telling([one for one in lasting if one.strong], lasting)
     hard = [one for one in strong if not is_soft(one)]
     for group in (hard, strong):
         if group:
@@ -98,6 +98,24 @@ def choose(seen: Sequence[Observation], logs: Logs) -> Observation | None:
     uncaught = [one for one in weak if one.exception]
     rest = uncaught or weak[-1:]
     return _earliest(rest, seen, logs) if rest else None
+
+
+def _telling(
+    strong: Sequence[Observation], lasting: Sequence[Observation]
+) -> Sequence[Observation]:
+    """Without exceptions that only say that something failed, where a line before it said what."""
+    said = [one for one in lasting if one.confidence >= SAID and not _vague(one)]
+    return [
+        one for one in strong if not _vague(one) or not any(_before(other, one) for other in said)
+    ]
+
+
+def _vague(one: Observation) -> bool:
+    return one.exception and _VAGUE.search(one.text.body[:300]) is not None
+
+
+def _before(one: Observation, other: Observation) -> bool:
+    return one.log_rank == other.log_rank and one.order < other.order
 
 
 def _whose_memory(first: Observation, group: Iterable[Observation]) -> Observation:
@@ -117,14 +135,7 @@ def _uncaught(first: Observation, group: Sequence[Observation]) -> Observation:
     not the end."""
     if first.exception or first.category in _LEADS_ON or first.variant == host_memory.CONFIRMED:
         return first
-    later = [
-        one
-        for one in group
-        if one.exception
-        and one.log_rank == first.log_rank
-        and one.order > first.order
-        and not _VAGUE.search(one.text.body[:300])
-    ]
+    later = [one for one in group if one.exception and _before(first, one) and not _vague(one)]
     return _clearest(min(later, key=lambda one: one.order), later) if later else first
 
 

@@ -19,7 +19,7 @@ from runyard.domain.failures import (
 from runyard.domain.failures.categories import Category
 from runyard.domain.failures.evidence import LogLine, RankLog
 from runyard.domain.failures.log_text import Text
-from runyard.domain.failures.observation import Observation
+from runyard.domain.failures.observation import SAID, Observation
 from runyard.domain.failures.signature import Kind, Signature
 from runyard.domain.failures.signatures import cuda, host_memory
 from runyard.domain.failures.statement import Statement
@@ -31,7 +31,6 @@ MOST_JUDGED = 400  # errors without a signature
 DOUBTED = 0.45  # said in passing: in a warning, or by a text that is often harmless
 UNCAUGHT = 0.5  # an exception nobody here knows
 BELOW = 3  # lines that may belong to a message
-SAID = 0.6  # an error that programs say also of what they survive
 
 _SAYS_ERROR = re.compile(
     r"\b[A-Za-z_.]{0,100}(?:Error|Exception)\b|\b(?:error|fatal|ERROR|FATAL|Error)\b|^(?:ba|da|z)?sh:|^/bin/"

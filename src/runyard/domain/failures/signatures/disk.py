@@ -52,6 +52,7 @@ SIGNATURES = (
     Signature(_OTHER, ("size mismatch for", "copying a param with shape"), "size mismatch for fc.weight: copying a param with shape torch.Size([1000, 512]) from checkpoint, the shape in current model is torch.Size([10, 512]).", confidence=0.97),
     Signature(_OTHER, "loaded state dict contains a parameter group that doesn't match the size of optimizer's group", "ValueError: loaded state dict contains a parameter group that doesn't match the size of optimizer's group", confidence=0.97),
     Signature(_OTHER, "loaded state dict has a different number of parameter groups", "ValueError: loaded state dict has a different number of parameter groups", confidence=0.97),
+    Signature(_OTHER, ("A total of", "objects could not be loaded"), "ValueError: A total of 2 objects could not be loaded. Example error message for object <Dense name=dense>:", confidence=0.93),
     Signature(Category.CKPT_MISSING, "Can't find a valid checkpoint at", "ValueError: Can't find a valid checkpoint at ./out/checkpoint-500", confidence=0.97),
     Signature(Category.CKPT_MISSING, "No valid checkpoint found in output directory", "ValueError: No valid checkpoint found in output directory (./out)", confidence=0.97),
     Signature(Category.CKPT_MISSING, ("Checkpoint", "not found. Aborting training"), "FileNotFoundError: Checkpoint at /out/last.ckpt not found. Aborting training.", confidence=0.96),

@@ -16,6 +16,8 @@ SIGNATURES = (
     Signature(_OOM, "CUDA out of memory. Tried to allocate", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.21 GiB is free.", confidence=0.99),
     Signature(_OOM, "torch.OutOfMemoryError", "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)", confidence=0.98),
     Signature(_OOM, "torch.cuda.OutOfMemoryError", "torch.cuda.OutOfMemoryError: Allocation on device would exceed allowed memory.", confidence=0.98),
+    Signature(_OOM, "larger than the available KV cache memory", "ValueError: To serve at least one request with the models's max seq len (131072), (16.00 GiB KV cache is needed, which is larger than the available KV cache memory (9.15 GiB).", confidence=0.95),
+    Signature(_OOM, ("Not enough memory.", "--mem-fraction-static"), "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", confidence=0.95),
     Signature(_OOM, "CUDA error: out of memory", "RuntimeError: CUDA error: out of memory", confidence=0.97, variant=AT_START),
     Signature(_OOM, "cudaMalloc failed: out of memory", "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 4096.00 MiB on device 0: cudaMalloc failed: out of memory", confidence=0.97),
     Signature(_OOM, ("Cuda failure", "'out of memory'"), "Last error: Cuda failure 2 'out of memory'", confidence=0.95),
