@@ -73,7 +73,7 @@ def test_where_a_cancel_met_the_job(engine, told):
 )
 def test_lease_ran_out(engine, told, terms, words):
     """R9, R56"""
-    ref = engine.running(lease_s=0.1, on_lease_lost=terms)
+    ref = engine.submit(lease_s=0.1, on_lease_lost=terms)
     [line] = until(lambda: lines(told, "lease ran out"))
     assert line[:2] == ("WARNING", ref)
     assert words in line[3]
