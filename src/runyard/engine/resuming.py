@@ -19,9 +19,9 @@ from runyard.engine.checkpointing import Checkpointing
 from runyard.engine.parts import Parts
 from runyard.stores.base import Reader
 
-# Together less than reconciling waits for an attempt that was placed and is not there yet.
-_READ_S = 2.0  # until what the attempt before reported last is read
-_LOOK_S = 4.0  # for hashing; what is not hashed by then counts by its format
+# Only a busy machine takes so long; a step that was saved is worth the wait.
+_READ_S = 10.0  # until what the attempt before reported last is read
+_LOOK_S = 10.0  # for hashing; what is not hashed by then counts by its format
 _WAIT_S = 0.02
 _ACTOR = "recovery"
 
