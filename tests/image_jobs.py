@@ -9,12 +9,12 @@ SHARE = {"cpu_cores": 0.5}  # containers get what they asked for, and no more
 LOOP = "echo up; while :; do sleep 0.1; done"
 
 
-def settings_for(engine):
-    """Environment of a server whose containers have the host's programs and no network."""
+def settings_for(engine, *more, network="none"):
+    """Environment of a server whose containers have the host's programs, and `more` places."""
     return {
         "RUNYARD_DOCKER_HOST": engine.socket,
-        "RUNYARD_DOCKER_NETWORK": "none",
-        "RUNYARD_DOCKER_MOUNTS": ",".join(f"{place}:ro" for place in host_places()),
+        "RUNYARD_DOCKER_NETWORK": network,
+        "RUNYARD_DOCKER_MOUNTS": ",".join(f"{place}:ro" for place in (*host_places(), *more)),
     }
 
 

@@ -11,12 +11,12 @@ import urllib.request
 
 import pytest
 
-from docker_engine import IMAGE, DockerEngine, host_places, python_places, running_engine
+from docker_engine import IMAGE, DockerEngine, python_places, running_engine
+from image_jobs import SHARE, settings_for
 from yards import until
 
 pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
 
-SHARE = {"cpu_cores": 0.5}
 NAMED = "runyard-named"
 # A range that nobody routes; the third number is this process's own.
 _NUMBER = os.getpid() % 250
@@ -61,12 +61,7 @@ def engine():
 @pytest.fixture
 def make_docker_yard(make_yard, engine):
     def make(network):
-        places = [*host_places(), *python_places()]
-        env = {
-            "RUNYARD_DOCKER_HOST": engine.socket,
-            "RUNYARD_DOCKER_NETWORK": network,
-            "RUNYARD_DOCKER_MOUNTS": ",".join(f"{place}:ro" for place in places),
-        }
+        env = settings_for(engine, *python_places(), network=network)
         return make_yard(env=env).start()
 
     yield make

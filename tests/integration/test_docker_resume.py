@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from docker_engine import IMAGE, UID, host_places, python_places
+from docker_engine import IMAGE, UID, python_places
+from image_jobs import settings_for
 from yards import until
 
 pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
@@ -54,12 +55,7 @@ if len(sys.argv) > 4:
 @pytest.fixture
 def make_docker_yard(make_yard, docker_engine):
     def make(**settings):
-        places = [*host_places(), *python_places()]
-        env = {
-            "RUNYARD_DOCKER_HOST": docker_engine.socket,
-            "RUNYARD_DOCKER_NETWORK": "none",
-            "RUNYARD_DOCKER_MOUNTS": ",".join(f"{place}:ro" for place in places),
-        }
+        env = settings_for(docker_engine, *python_places())
         return make_yard(env=env | settings).start()
 
     yield make

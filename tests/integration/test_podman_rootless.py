@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from docker_engine import IMAGE, host_places
-from image_jobs import LOOP, SHARE, run, up
+from docker_engine import IMAGE
+from image_jobs import LOOP, SHARE, run, settings_for, up
 from podman_engine import PodmanEngine
 from yards import RunningYard, alive, until
 
@@ -71,11 +71,9 @@ def rootless(person):
 @pytest.fixture
 def yard(person, rootless):
     home = person.folder(f"rootless-{os.urandom(4).hex()}")
-    env = {
+    env = settings_for(rootless) | {
         "RUNYARD_DOCKER_HOST": "",  # wherever a person's engine usually is
         "XDG_RUNTIME_DIR": str(rootless.runtime),
-        "RUNYARD_DOCKER_NETWORK": "none",
-        "RUNYARD_DOCKER_MOUNTS": ",".join(f"{place}:ro" for place in host_places()),
     }
     made = RunningYard(
         home / "yard",
