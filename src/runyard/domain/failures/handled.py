@@ -63,6 +63,8 @@ def announced(before: Text, error: Text) -> bool:
 def mentioned(body: str, words: str) -> bool:
     """Named as something that might be, or is not: `no "..."`, `if you see "..."`."""
     at = body.find(words)
+    while at > 0 and body[at - 1].isalnum():  # some signatures begin within a word
+        at -= 1
     return at > 0 and _MENTIONS.search(body, max(0, at - 40), at) is not None
 
 

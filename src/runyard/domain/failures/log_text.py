@@ -48,6 +48,7 @@ class Text(NamedTuple):
     stamp: float | None = None
     at: float | None = None
     level: str = ""
+    packed: bool = False  # one of several that were written as one line
 
     @property
     def fatal(self) -> bool:

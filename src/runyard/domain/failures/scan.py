@@ -123,7 +123,9 @@ class _Reading:
             return None
         if _known(one.category, one.signature):
             return one
-        belongs = one.exception or stream.open
+        if one.text.packed:  # told of by a logger: what Python prints itself comes first
+            one = replace(one, exception=False)
+        belongs = exception or one.exception or stream.open
         quoted = stream.indented if exception else not belongs and handled.quoted(one.text)
         doubted = replace(one, confidence=min(one.confidence, DOUBTED), exception=False)
         if quoted:

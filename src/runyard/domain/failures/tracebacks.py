@@ -22,6 +22,12 @@ _FILE = re.compile(r'>?\s{0,40}File "[^"]{1,500}", line \d{1,9}')
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,200}(?:\[[\w, ]{1,80}\])?(?:\([\w., ]{1,80}\))?(?::|$)")
 
 
+def is_header(line: str) -> bool:
+    """Nothing is said after it: else it is the beginning of something quoted."""
+    _, found, rest = line.partition(HEADER)
+    return bool(found) and not any(letter.isalpha() for letter in rest)
+
+
 class Stream:
     """The tracebacks of one rank."""
 
@@ -52,7 +58,7 @@ class Stream:
     def place(self, body: str) -> str:
         """frame, exception or other."""
         stripped = body.strip()
-        if HEADER in stripped:
+        if is_header(stripped):
             self._begin()
             self._indent = len(body) - len(body.lstrip())
             return "frame"

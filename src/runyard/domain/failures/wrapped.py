@@ -61,4 +61,4 @@ def _unpacked(text: Text, at: int) -> list[Text]:
         packed = packed[: end.start()]
     packed = packed.replace('\\"', '"')
     lines = packed.split("\\n")[:MOST_PACKED]
-    return [text._replace(body=line, raw=line.strip()) for line in lines]
+    return [text._replace(body=line, raw=line.strip(), packed=True) for line in lines]
