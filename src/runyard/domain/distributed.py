@@ -146,11 +146,10 @@ def _options(
         f"--nnodes={shape.nodes}",
         f"--nproc-per-node={shape.procs_per_node}",
         f"--node-rank={node_rank}",
-        "--rdzv-backend=c10d",
+        # The only one that keeps to the rank of the node: others sort nodes by their addresses.
+        "--rdzv-backend=static",
         f"--rdzv-endpoint={meeting.address}:{meeting.port}",
         f"--rdzv-id={meeting.attempt_id}",
-        # Not left to its guess by host names: two nodes may share one.
-        f"--rdzv-conf=is_host={int(node_rank == 0)}",
         "--max-restarts=0",
         f"--local-addr={address}",
     )

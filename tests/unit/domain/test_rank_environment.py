@@ -14,10 +14,9 @@ OPTIONS = (
     "--nnodes=2",
     "--nproc-per-node=2",
     "--node-rank=1",
-    "--rdzv-backend=c10d",
+    "--rdzv-backend=static",
     "--rdzv-endpoint=10.0.0.7:38001",
     "--rdzv-id=job-a.1",
-    "--rdzv-conf=is_host=0",
     "--max-restarts=0",
     "--local-addr=10.0.0.8",
 )
