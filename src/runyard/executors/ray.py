@@ -263,6 +263,7 @@ class RayExecutor:
         address, environment = self._options.address, dict(os.environ)
         environment["RAY_AUTH_MODE"] = "token"
         environment["RAY_USAGE_STATS_ENABLED"] = "0"
+        environment["MALLOC_ARENA_MAX"] = "2"  # else each of its many threads keeps what logs took
         if self._options.token_path:
             environment["RAY_AUTH_TOKEN_PATH"] = self._options.token_path
         if self._own is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runyard.ray_bridge import (
-    process_age,
+    node_process,
     slice_actor,
     slice_changes,
     slice_files,
@@ -32,7 +32,7 @@ _OF_NODES = (
     slice_changes,
     slice_files,
     slice_use,
-    process_age,
+    node_process,
     warm_workers,
     port_binding,
 )
@@ -58,7 +58,7 @@ class Cluster:
         self._remote = ray.remote(slice_actor.SliceActor)
         self.code, archive = supervisor_archive.make()
         self.archive = ray.put(archive)
-        self.warm = WarmWorkers()
+        self.warm = WarmWorkers(self.free)
         self.gone = GoneNodes()
 
     # placement groups
@@ -206,6 +206,12 @@ class Cluster:
         import ray
 
         return self.deadlines.call(ray.nodes)
+
+    def free(self) -> dict[str, dict[str, float]]:
+        """Node id -> what the head knows to be free there now."""
+        from ray._private import state
+
+        return self.deadlines.call(state.available_resources_per_node)
 
     def node_alive(self, node_id: str) -> bool:
         return any(row["NodeID"] == node_id and row["Alive"] for row in self.nodes())

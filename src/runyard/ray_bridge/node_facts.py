@@ -10,7 +10,7 @@ import os
 import subprocess
 from typing import Any
 
-from runyard.ray_bridge.process_age import age_s
+from runyard.ray_bridge.node_process import age_s
 
 _QUERY = "--query-gpu=index,uuid,name,memory.total"
 
@@ -20,10 +20,10 @@ def of_node(node_id: str, seconds: float) -> dict[str, Any]:
     from ray import cloudpickle
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    from runyard.ray_bridge import node_facts, process_age
+    from runyard.ray_bridge import node_facts, node_process
 
     cloudpickle.register_pickle_by_value(node_facts)
-    cloudpickle.register_pickle_by_value(process_age)
+    cloudpickle.register_pickle_by_value(node_process)
     strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
     # Its process ends with it: none that has run a task is ever given to an actor.
     once = ray.remote(num_cpus=0, max_retries=0, max_calls=1)(facts)

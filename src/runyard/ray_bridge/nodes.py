@@ -10,7 +10,7 @@ from typing import Any
 
 from runyard.ray_bridge import node_facts
 from runyard.ray_bridge.cluster import Cluster
-from runyard.ray_bridge.process_age import is_fresh
+from runyard.ray_bridge.node_process import is_fresh
 
 _FACTS_S = 60.0
 

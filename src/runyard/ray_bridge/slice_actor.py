@@ -21,7 +21,7 @@ import time
 import zipfile
 from typing import Any
 
-from runyard.ray_bridge.process_age import age_s
+from runyard.ray_bridge.node_process import age_s, keep_lean
 from runyard.ray_bridge.slice_changes import LOOK_S, Changes
 from runyard.ray_bridge.slice_files import SliceFiles
 from runyard.ray_bridge.slice_use import slice_usage
@@ -34,7 +34,6 @@ _RECOVER_PAUSE_S = 0.1
 _SETTLE_S = 60.0
 _STACKS_MARGIN_S = 5.0
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
-_NEVER_SENT = ("pydantic", "pyarrow", "starlette")  # Ray imports them where it can, to send theirs
 
 
 class SliceActor:
@@ -42,7 +41,7 @@ class SliceActor:
     large packages first."""
 
     def __init__(self) -> None:
-        _keep_out(_NEVER_SENT)
+        keep_lean()
         self._attempt_id = self._owner = self._root = self._slice = self._folder = ""
         self._index = 0
         self._files = SliceFiles("")
@@ -332,12 +331,6 @@ def _moved(value: Any, run_dir: str, folder: str) -> Any:
     if isinstance(value, dict):
         return {name: _moved(one, run_dir, folder) for name, one in value.items()}
     return value
-
-
-def _keep_out(packages: tuple[str, ...]) -> None:
-    """For this process they are not installed."""
-    for name in packages:
-        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 
 def _inside(path: str, folder: str) -> bool:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runyard.ray_bridge.cluster import Cluster
 from runyard.ray_bridge.names import group_name
-from runyard.ray_bridge.process_age import is_fresh
+from runyard.ray_bridge.node_process import is_fresh
 from runyard.ray_bridge.slices import Slice
 
 GROUP_S = 10.0
 HELLO_S = 60.0
 LAUNCH_S = 30.0
+ROOM_S = 1.0
 _LOOK_S = 0.5
+_ROOM_PAUSE_S = 0.01
 
 
 class NotStarted(Exception):
@@ -41,6 +44,7 @@ def place(
     bundle = {name: amount for name, amount in bundle.items() if amount > 0} or {"CPU": 0.001}
     strategy = "PACK" if all(nodes) or len(slices) == 1 else "STRICT_SPREAD"
     name = group_name(attempt_id)
+    _await_room(cluster, nodes, bundle, told_to_stop)
     group = cluster.make_group(name, [bundle] * len(slices), nodes, strategy)
     _await_group(cluster, group, name, told_to_stop)
     began = time.monotonic()
@@ -76,6 +80,34 @@ def _node_id(one: Slice, node_ids: Mapping[str, str]) -> str:
     if name and name not in node_ids:
         raise NotStarted("node", f"there is no node {name} in the cluster now", node=name)
     return node_ids[name] if name else ""
+
+
+def _await_room(
+    cluster: Cluster,
+    nodes: Sequence[str],
+    bundle: Mapping[str, float],
+    told_to_stop: Callable[[], bool],
+) -> None:
+    """What another attempt has just given back is known to the head a tenth of a second later; a
+    group that is asked for before that waits for its next turn, which is much longer."""
+    deadline = time.monotonic() + ROOM_S
+    while not told_to_stop() and time.monotonic() < deadline:
+        if _has_room(cluster.free(), nodes, bundle):
+            return
+        time.sleep(_ROOM_PAUSE_S)
+
+
+def _has_room(
+    free: Mapping[str, Mapping[str, float]], nodes: Sequence[str], bundle: Mapping[str, float]
+) -> bool:
+    fitting = {
+        node_id: min(row.get(name, 0) // amount for name, amount in bundle.items())
+        for node_id, row in free.items()
+    }
+    named = Counter(node for node in nodes if node)
+    if any(fitting.get(node, 0) < times for node, times in named.items()):
+        return False
+    return sum(1 for slots in fitting.values() if slots >= 1) >= (1 if named else len(nodes))
 
 
 def _await_group(

@@ -11,24 +11,30 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from runyard.ray_bridge.node_process import keep_lean
+
 TAKEN_S = 0.12  # an actor that is up so soon got a process that was there
-_LATER_S = 0.2  # what was just started goes first
+_LATER_S = 0.3  # what was just started, or waits for what was given back, goes first
 _AGAIN_S = 5.0
 _LEAST_CPUS = 1  # Ray keeps no more processes waiting than it has CPUs free
 _TRIES = 3
 
 
 class _Passer:
+    def __init__(self) -> None:
+        keep_lean()
+
     def hello(self) -> None: ...
 
 
 class WarmWorkers:
     """Does its work in a thread of its own; nobody waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, free: Callable[[], Mapping[str, Mapping[str, float]]]) -> None:
+        self._free = free  # node id -> what is free there
         self._changed = threading.Condition()
         self._wanted: set[str] = set()
         self._made: set[str] = set()
@@ -49,10 +55,10 @@ class WarmWorkers:
     def left(self, node_ids: Iterable[str]) -> None:
         """Slices on these nodes have given back what they had."""
         with self._changed:
-            now_free = self._full.intersection(node_ids)
-            self._full -= now_free
-            self._wanted |= now_free
-            if now_free:
+            vacated = self._full.intersection(node_ids)
+            self._full -= vacated
+            self._wanted |= vacated
+            if vacated:
                 self._changed.notify()
 
     # inside
@@ -65,24 +71,26 @@ class WarmWorkers:
             with self._changed:
                 wanted, self._wanted = self._wanted, set()
             try:
-                self._make(wanted)
+                self._make(self._with_room(wanted))
             except Exception:  # starts are slower without it, no more
                 traceback.print_exc()
                 time.sleep(_AGAIN_S)
 
-    def _make(self, wanted: set[str]) -> None:
-        free = _free_cpus()
-        full = {node_id for node_id in wanted if free.get(node_id, 0) < _LEAST_CPUS}
+    def _with_room(self, wanted: set[str]) -> set[str]:
+        free = self._free()
+        full = {one for one in wanted & free.keys() if free[one].get("CPU", 0) < _LEAST_CPUS}
         with self._changed:
             self._full |= full
-        wanted = wanted & free.keys() - full
+        return wanted & free.keys() - full
+
+    def _make(self, node_ids: set[str]) -> None:
         for _ in range(_TRIES):
-            spent = _start_processes(wanted)
-            with self._changed:
-                self._made |= wanted - spent
-            wanted = spent
-            if not wanted:
+            if not node_ids:
                 return
+            spent = _start_processes(node_ids)
+            with self._changed:
+                self._made |= node_ids - spent
+            node_ids = spent
 
 
 def _start_processes(node_ids: Iterable[str]) -> set[str]:
@@ -100,11 +108,3 @@ def _start_processes(node_ids: Iterable[str]) -> set[str]:
     for actor in actors.values():
         ray.kill(actor, no_restart=True)
     return {asked[reference] for reference in up}
-
-
-def _free_cpus() -> dict[str, float]:
-    """Of each node that lives."""
-    from ray._private import state
-
-    rows = state.available_resources_per_node()
-    return {node_id: float(row.get("CPU", 0)) for node_id, row in rows.items()}
