@@ -94,11 +94,11 @@ def test_a_service_beside_a_job(yard, truth):
 
 
 def test_the_port_goes_to_the_next_job(make_yard):
-    yard = make_yard("--port-range", "38150-38151", max_concurrent=1).start()
+    yard = make_yard("--port-range", f"{POOL[0]}-{POOL[1]}", max_concurrent=1).start()
     for _ in range(3):
         ref = yard.submit(python(CLIENT), services=[reward()], ports=1)
         job = yard.wait(ref, "completed")
-        assert sorted(job["attempt"]["ports"]) == [38150, 38151]
+        assert sorted(job["attempt"]["ports"]) == [POOL[0], POOL[1]]
         assert job["ports"] == 1
 
 
