@@ -58,7 +58,8 @@ class AttemptWatch:
         ]
         try:
             if written.first("begun") is None:
-                self._begin()
+                with self._cluster.warm.starting():
+                    self._begin()
             else:
                 self._attach(written)
             self._follow()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runyard.ray_bridge.cluster import Cluster
+from runyard.ray_bridge.deadlines import Late
 from runyard.ray_bridge.names import group_name
 from runyard.ray_bridge.node_process import is_fresh
 from runyard.ray_bridge.slices import Slice
@@ -91,10 +93,11 @@ def _await_room(
     """What another attempt has just given back is known to the head a tenth of a second later; a
     group that is asked for before that waits for its next turn, which is much longer."""
     deadline = time.monotonic() + ROOM_S
-    while not told_to_stop() and time.monotonic() < deadline:
-        if _has_room(cluster.free(), nodes, bundle):
-            return
-        time.sleep(_ROOM_PAUSE_S)
+    with contextlib.suppress(Late):
+        while not told_to_stop() and time.monotonic() < deadline:
+            if _has_room(cluster.free(), nodes, bundle):
+                return
+            time.sleep(_ROOM_PAUSE_S)
 
 
 def _has_room(

@@ -8,10 +8,11 @@ comes up, finds its work gone and waits. It holds no resources, and ends with ou
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from runyard.ray_bridge.node_process import keep_lean
@@ -39,9 +40,22 @@ class WarmWorkers:
         self._wanted: set[str] = set()
         self._made: set[str] = set()
         self._full: set[str] = set()  # nodes where none would be kept now
+        self._starting = 0
 
     def open(self) -> None:
         threading.Thread(target=self._run, name="warm workers", daemon=True).start()
+
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[None]:
+        """While an attempt starts, nothing else is."""
+        with self._changed:
+            self._starting += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._starting -= 1
+                self._changed.notify()
 
     def used(self, node_id: str, *, fresh: bool) -> None:
         """Something has started on the node, in a fresh process or in one that waited. If that is
@@ -66,15 +80,20 @@ class WarmWorkers:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._wanted)
+                self._changed.wait_for(self._can_work)
             time.sleep(_LATER_S)
             with self._changed:
+                if not self._can_work():
+                    continue
                 wanted, self._wanted = self._wanted, set()
             try:
                 self._make(self._with_room(wanted))
             except Exception:  # starts are slower without it, no more
                 traceback.print_exc()
                 time.sleep(_AGAIN_S)
+
+    def _can_work(self) -> bool:
+        return bool(self._wanted) and not self._starting
 
     def _with_room(self, wanted: set[str]) -> set[str]:
         free = self._free()
