@@ -6,10 +6,14 @@ credential helpers leave them. How far it is goes into the file, a few times a s
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
 import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from runyard.executors import docker_files
@@ -27,7 +31,7 @@ _KINDS = (
             *("timeout", "timed out", "deadline exceeded", "toomanyrequests", "too many requests"),
             *("connection refused", "connection reset", "connection aborted", "broken pipe"),
             *("no such host", "temporary failure", "unreachable", "no route to host", "eof"),
-            *("service unavailable", "bad gateway", "internal server error", "tls handshake"),
+            *("service unavailable", "bad gateway", "internal server error"),
         ),
     ),
 )
@@ -39,6 +43,8 @@ class Progress:
     def __init__(self, image: str, path: str) -> None:
         self._image = image
         self._folder, self._name = os.path.split(path)
+        # One for all images of a server, in the folder of its attempts: a byte for each image.
+        self.lock_file = os.path.join(os.path.dirname(self._folder), ".pulls")
         self._layers: dict[str, tuple[int, int]] = {}
         self._done: set[str] = set()
         self._lock = threading.Lock()
@@ -95,13 +101,45 @@ def pull(socket_path: str, image: str, progress: Progress) -> str:
     try:
         client = docker.APIClient(f"unix://{socket_path}", version="auto", timeout=_TIMEOUT_S)
         repository, tag = parse_repository_tag(image)
-        for line in client.pull(repository, tag=tag or "latest", stream=True, decode=True):
-            if line.get("error"):
-                return str(line["error"])
-            progress.hear(line)
+        with _turn(client, image, progress.lock_file) as waited:
+            if waited and _is_here(client, image):
+                return ""
+            for line in client.pull(repository, tag=tag or "latest", stream=True, decode=True):
+                if line.get("error"):
+                    return str(line["error"])
+                progress.hear(line)
     except (DockerException, OSError) as error:
         return str(getattr(error, "explanation", None) or error)
     return ""
+
+
+@contextlib.contextmanager
+def _turn(client: Any, image: str, lock_file: str) -> Iterator[bool]:
+    """Podman fetches an image once for each who asks; there one pulls and the others wait for it.
+    Docker lets them share, and goes on for the others when one leaves. Whether it waited."""
+    parts = client.version().get("Components") or ()
+    if not any("podman" in str(part.get("Name")).lower() for part in parts):
+        yield False
+        return
+    place = int.from_bytes(hashlib.sha256(image.encode()).digest()[:7], "big")
+    waited = False
+    with open(lock_file, "ab") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except BlockingIOError:
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
+            waited = True
+        yield waited
+
+
+def _is_here(client: Any, image: str) -> bool:
+    from docker.errors import NotFound
+
+    try:
+        client.inspect_image(image)
+    except NotFound:
+        return False
+    return True
 
 
 def code_of(message: str) -> str:
