@@ -33,7 +33,8 @@ class PullPlan:
         wanted = {job.spec.image for job in jobs if job.spec.pull and job.stage is None}
         named = sorted(image for image in wanted if image is not None)
         if self._parts.images is None:
-            return dict.fromkeys(named, True)  # nobody brings it: placing tells why it waits
+            # Another server may bring it; where there is none, placing tells why it waits.
+            return {} if self._parts.store.shared else dict.fromkeys(named, True)
         if EXECUTOR in self._parts.machine.missing:
             return {}
         seen = ((image, self._is_here(image)) for image in named)

@@ -15,6 +15,7 @@ from runyard.testing.store_contract_logins import LoginContract
 from runyard.testing.store_contract_machines import MachineContract
 from runyard.testing.store_contract_metrics import MetricContract
 from runyard.testing.store_contract_notifications import NotificationContract
+from runyard.testing.store_contract_preparations import PreparationContract
 from runyard.testing.store_contract_queue import QueueContract
 from runyard.testing.store_contract_repair import RepairContract
 from runyard.testing.store_contract_rules import RuleContract
@@ -38,5 +39,6 @@ class StoreContract(
     RepairContract,
     LoginContract,
     SliceContract,
+    PreparationContract,
 ):
     """All of it."""
