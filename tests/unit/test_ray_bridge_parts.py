@@ -42,6 +42,17 @@ def test_a_copy_goes_on_where_an_earlier_one_stopped(tmp_path):
     assert (tmp_path / "out.log").read_bytes() == b"one\ntwo\n"
 
 
+def test_the_log_of_a_launcher_is_that_of_the_first_rank_of_its_node(tmp_path):
+    """R30: where the logs of ranks are looked for; also when it is gone on with."""
+    Mirror(str(tmp_path), 0).take([("out.log", 0, b"zero\n")])
+    Mirror(str(tmp_path), 1, log_rank=2).take([("out.log", 0, b"two\n"), ("journal", 0, b"x")])
+    again = Mirror(str(tmp_path), 1, log_rank=2)
+    assert again.offsets["out.log"] == 4
+    again.take([("out.log", 4, b"and more\n")])
+    assert (tmp_path / "out.log").read_bytes() == b"zero\n"
+    assert (tmp_path / "rank-2.log").read_bytes() == b"two\nand more\n"
+
+
 def test_a_file_that_became_shorter_is_copied_anew(tmp_path):
     mirror = Mirror(str(tmp_path), 0)
     mirror.take([("metrics.jsonl", 0, b"long line\n")])

@@ -50,6 +50,7 @@ def slices(facts: Facts, argv: tuple[str, ...], attempt: Attempt) -> tuple[Slice
             ranks=_ranks(facts, shape, meeting, part.index),
             gpu_ids=tuple(grant.uuid for grant in part.gpus),
             ports=part.ports,
+            log_rank=shape.first_rank(part.index) if shape.launcher == "torchrun" else 0,
         )
         for part in parts
     )

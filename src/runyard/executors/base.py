@@ -59,6 +59,7 @@ class SliceLaunch:
     ranks: tuple[RankLaunch, ...]  # () = one main process
     gpu_ids: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()  # granted there, that where all ranks meet among them
+    log_rank: int = 0  # whose log that of its main process is, where a launcher starts the ranks
 
 
 @dataclass(frozen=True, slots=True)

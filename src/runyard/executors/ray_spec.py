@@ -40,6 +40,7 @@ def _slice(launch: Launch, index: int) -> dict[str, Any]:
         "node": part.node if part is not None else "",
         "gpu_ids": [uuid.rpartition("/")[2] for uuid in uuids],
         "ports": list(part.ports) if part is not None else [],
+        "log_rank": part.log_rank if part is not None else 0,
         "spec": supervisor_spec.build(launch, slice_index=index),
     }
 

@@ -18,11 +18,13 @@ SLICES = "slices"
 
 class Mirror:
     """Of one slice. The journal and what belongs to the slice alone go to a folder of their own;
-    logs and metrics, which have a name for each rank, to the attempt's."""
+    logs and metrics, which have a name for each rank, to the attempt's. The log of a launcher that
+    starts the ranks of its node itself is that of `log_rank`."""
 
-    def __init__(self, folder: str, index: int) -> None:
+    def __init__(self, folder: str, index: int, log_rank: int = 0) -> None:
         self._folder = folder
         self._index = index
+        self._log_rank = log_rank
         self.own_folder = f"{folder}/{SLICES}/{index}"
         os.makedirs(self.own_folder, 0o700, exist_ok=True)
         self._holes_known = 0
@@ -82,6 +84,8 @@ class Mirror:
         self._holes_known = len(holes)
 
     def _path(self, name: str) -> str:
+        if name == protocol.LOG and self._log_rank:
+            return f"{self._folder}/{protocol.rank_log(self._log_rank)}"
         own = name == protocol.JOURNAL or (name == protocol.LOG and self._index > 0)
         return f"{self.own_folder if own else self._folder}/{name}"
 
@@ -92,4 +96,6 @@ class Mirror:
             for entry in os.scandir(folder):
                 if MIRRORED.fullmatch(entry.name) and entry.path == self._path(entry.name):
                     found[entry.name] = entry.stat(follow_symlinks=False).st_size
+        if self._log_rank and os.path.exists(self._path(protocol.LOG)):
+            found[protocol.LOG] = os.path.getsize(self._path(protocol.LOG))
         return found

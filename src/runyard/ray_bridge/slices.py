@@ -27,7 +27,7 @@ class Slice:
         self.index = int(plan["index"])
         self.plan = plan
         self.name = actor_name(attempt_id, self.index)
-        self.mirror = Mirror(folder, self.index)
+        self.mirror = Mirror(folder, self.index, int(plan.get("log_rank", 0)))
         self.actor: Any = None
         self.facts: dict[str, Any] = {}  # what its actor said of itself
         self.collecting = False

@@ -112,6 +112,7 @@ def test_one_torchrun_on_each_node():
     assert "--local-addr=10.0.0.2" in second.argv
     assert "--rdzv-endpoint=10.0.0.1:38001" in second.argv
     assert first.env[distributed.METRICS_PER_RANK] == "1"
+    assert (first.log_rank, second.log_rank) == (0, 2)
 
 
 def test_a_single_job_is_as_before():
