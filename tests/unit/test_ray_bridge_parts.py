@@ -12,7 +12,9 @@ from runyard.executors import ray_nodes, ray_spec
 from runyard.executors.base import Launch, SliceLaunch
 from runyard.ray_bridge import gang_end, names, supervisor_archive
 from runyard.ray_bridge.deadlines import Deadlines, Late
+from runyard.ray_bridge.gone_nodes import GoneNodes
 from runyard.ray_bridge.mirror import Mirror
+from runyard.ray_bridge.nodes import Nodes
 from runyard.ray_bridge.slice_actor import _moved
 from runyard.ray_bridge.slice_files import SliceFiles
 from runyard.supervisor import journal
@@ -98,6 +100,42 @@ def test_paths_of_the_run_dir_are_those_of_the_node():
     spec = {"env": {"A": "/srv/run/x", "B": "/srv/runs"}, "argv": ["/srv/run"], "n": 1}
     moved = _moved(spec, "/srv/run", "/node")
     assert moved == {"env": {"A": "/node/x", "B": "/srv/runs"}, "argv": ["/node"], "n": 1}
+
+
+class _ThreeNodes:
+    """What a cluster says of its nodes."""
+
+    def __init__(self):
+        self.gone = GoneNodes()
+
+    def nodes(self):
+        return [
+            {
+                "NodeID": f"id-{one}",
+                "NodeName": one,
+                "Alive": one != "c",
+                "Resources": {"CPU": 1.0},
+                "NodeManagerAddress": one,
+                "NodeManagerHostname": one,
+            }
+            for one in "abc"
+        ]
+
+
+def test_a_node_whose_ray_is_dead_is_left_out_before_the_cluster_knows():
+    """R51: at once, and by every look until the cluster calls it dead."""
+    cluster, heard = _ThreeNodes(), []
+    nodes = Nodes(cluster)
+    nodes._asked |= {"id-a", "id-b"}  # what they say themselves needs Ray
+    cluster.gone.heard = lambda: (nodes.leave_out_gone(), heard.append(dict(nodes.ids)))
+    nodes.refresh()
+    assert set(nodes.ids) == {"a", "b"}
+    cluster.gone.add("id-a")
+    cluster.gone.add("id-a")
+    assert heard == [{"b": "id-b"}]
+    assert [row["name"] for row in nodes.rows] == ["b"]
+    nodes.refresh()
+    assert set(nodes.ids) == {"b"}
 
 
 def test_late_calls_are_counted():

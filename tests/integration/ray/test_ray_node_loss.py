@@ -48,7 +48,8 @@ def test_the_loss_of_a_node_costs_no_step_that_was_saved(make_ray_yard):
     try:
         yard.wait(ref, "completed", seconds=200)
         attempts = yard.attempts(ref)
-        assert attempts[0]["end"] == "lost"
+        # Not first on the dead node, which Ray calls alive for a while.
+        assert [one["end"] for one in attempts] == ["lost", "completed"]
         assert not marked(attempts[0]["attempt_id"])
         assert victim not in {part["address"] for part in attempts[-1]["slices"]}
         first, *_ = yard.logs(ref, attempt=attempts[-1]["number"])
