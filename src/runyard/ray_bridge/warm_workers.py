@@ -18,7 +18,8 @@ from typing import Any
 from runyard.ray_bridge.node_process import keep_lean
 
 TAKEN_S = 0.12  # an actor that is up so soon got a process that was there
-_LATER_S = 0.3  # what was just started, or waits for what was given back, goes first
+_LATER_S = 0.05  # what was just started goes first
+_KNOWN_S = 0.3  # until the head has heard of what was given back
 _AGAIN_S = 5.0
 _LEAST_CPUS = 1  # Ray keeps no more processes waiting than it has CPUs free
 _TRIES = 3
@@ -36,7 +37,7 @@ class WarmWorkers:
 
     def __init__(self, free: Callable[[], Mapping[str, Mapping[str, float]]]) -> None:
         self._free = free  # node id -> what is free there
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(threading.RLock())
         self._wanted: set[str] = set()
         self._made: set[str] = set()
         self._full: set[str] = set()  # nodes where none would be kept now
@@ -63,17 +64,17 @@ class WarmWorkers:
         with self._changed:
             if fresh or node_id in self._made:
                 self._made.discard(node_id)
-                self._wanted.add(node_id)
-                self._changed.notify()
+                self._want({node_id})
 
     def left(self, node_ids: Iterable[str]) -> None:
         """Slices on these nodes have given back what they had."""
         with self._changed:
             vacated = self._full.intersection(node_ids)
             self._full -= vacated
-            self._wanted |= vacated
-            if vacated:
-                self._changed.notify()
+        if vacated:
+            later = threading.Timer(_KNOWN_S, self._want, (vacated,))
+            later.daemon = True
+            later.start()
 
     # inside
 
@@ -91,6 +92,11 @@ class WarmWorkers:
             except Exception:  # starts are slower without it, no more
                 traceback.print_exc()
                 time.sleep(_AGAIN_S)
+
+    def _want(self, node_ids: set[str]) -> None:
+        with self._changed:
+            self._wanted |= node_ids
+            self._changed.notify()
 
     def _can_work(self) -> bool:
         return bool(self._wanted) and not self._starting
