@@ -44,11 +44,11 @@ def image(docker_engine, tmp_path_factory):
             timeout=_BUILD_S,
         )
     settings = folder / "pip.conf"
-    settings.write_text("[global]\nno-index = true\nfind-links = /opt/wheels\n")
+    settings.write_text("[global]\nno-index = true\nfind-links = /srv/wheels\n")
     archive = folder / "root.tar"
     try:
         debian_root.write_archive(
-            archive, more=[(wheels, "opt/wheels"), (settings, "etc/pip.conf")]
+            archive, more=[(wheels, "srv/wheels"), (settings, "etc/pip.conf")]
         )
     except debian_root.NoDebian as missing:
         pytest.skip(str(missing))
