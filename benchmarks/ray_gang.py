@@ -27,6 +27,8 @@ TESTS = HERE.parent / "tests"
 NODES, PER_NODE = 2, 2
 RANKS = NODES * PER_NODE
 ROUNDS = 1 if quick() else 5
+STARTS = 2 if quick() else 16
+PAUSE_S = 1.5  # between single jobs: enough for a process of Ray's to come up
 LOG_MB = 5 if quick() else 200
 LOG_MB_OF_RAY = 5 if quick() else 20  # it keeps all that it follows
 WRITER = (
@@ -172,6 +174,28 @@ def measure_gangs(result: Measurement, yard: Yard, client: Client, python: Path)
     )
 
 
+def measure_starts(result: Measurement, yard: Yard) -> None:
+    """Of single jobs, by whether a process of Ray's was waiting on the node."""
+    taken: dict[str, list[float]] = {"waiting": [], "started for it": []}
+    for _ in range(STARTS):
+        ranks = Ranks(1)
+        began = time.time()
+        job = yard.submit(ranks.script("0"))
+        first = ranks.begun()[0] - began
+        yard.api("POST", f"/jobs/{job}/cancel?wait=60")
+        ranks.close()
+        journal = yard.folder / "data" / "attempts" / f"{job}.1" / "journal"
+        fresh = b'"fresh":true' in journal.read_bytes()
+        taken["started for it" if fresh else "waiting"].append(first)
+        time.sleep(PAUSE_S)
+    for how, values in taken.items():
+        if values:
+            words = (
+                f"runyard, submit to first line of one process, Ray's {how} ({len(values)}), p50"
+            )
+            result.add(words, median(values), "s")
+
+
 def bridge_of(yard: Yard) -> int:
     assert yard.server is not None
     for pid in descendants(yard.server.pid):
@@ -245,6 +269,7 @@ def main() -> None:
         try:
             with Yard(max_concurrent=8, **settings) as yard:
                 measure_gangs(result, yard, client, python)
+                measure_starts(result, yard)
                 measure_log(result, yard, client)
         finally:
             client.close()
