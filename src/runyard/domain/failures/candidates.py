@@ -3,10 +3,9 @@ every word in every line."""
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from runyard.domain.failures import catalogue, tracebacks
@@ -21,12 +20,27 @@ _STATEMENTS = (
     "GPUassert", "ncaught ", "nhandled ", "ailed to ", "annot ", "nable to ",
 )  # fmt: skip
 
-_WORD = re.compile(r"[A-Za-z]{4,}")
-# The longest word of each text: where it is in no line, the text is neither.
+# Letters of any language stay, all else parts words: far faster than an expression.
+_APART = bytes(byte if byte >= 128 or chr(byte).isalpha() else 32 for byte in range(256))
+
+
+def _words(text: str) -> list[bytes]:
+    return text.encode("utf-8", "surrogatepass").translate(_APART).split()
+
+
+def _longest(words: Sequence[bytes]) -> bytes:
+    return max(words, key=len, default=b"")
+
+
+# Of each text the longest word that stands apart in it, and the longest that may be part of one:
+# where these are in no line, the text is neither.
 _TELLING = {
-    cue: max(_WORD.findall(cue), key=len, default="")
-    for signature in catalogue.SIGNATURES
-    for cue in signature.cues
+    cue: (_longest(_words(f"x{cue}x")[1:-1]), _longest(_words(cue)))
+    for cue in (
+        *(cue for signature in catalogue.SIGNATURES for cue in signature.cues),
+        *_STATEMENTS,
+        *tracebacks.CUES,
+    )
 }
 
 
@@ -40,7 +54,7 @@ class Found:
 def found_in(lines: Sequence[Text]) -> Found:
     bodies = [line.body for line in lines]
     whole = "\n".join(bodies)
-    vocabulary = "\n".join(set(_WORD.findall(whole)))
+    spoken = _spoken(whole)
     starts, at = [], 0
     for body in bodies:
         starts.append(at)
@@ -49,21 +63,28 @@ def found_in(lines: Sequence[Text]) -> Found:
     places: dict[str, set[int]] = {}
     for signature in catalogue.SIGNATURES:
         for cue in signature.cues:
-            if _TELLING.get(cue, "") not in vocabulary:
+            if cue not in spoken:
                 continue
             if cue not in places:
                 places[cue] = _lines_with((cue,), whole, starts)
             for place in places[cue]:
                 signatures[place].append(signature)
-    statements = _lines_with(_STATEMENTS, whole, starts)
+    statements = _lines_with(spoken.intersection(_STATEMENTS), whole, starts)
     # The last lines are read however they begin: often a program only says why it ends.
     statements |= {place for place, line in enumerate(lines) if line.level and line.error}
     statements |= set(range(max(0, len(lines) - LAST), len(lines)))
-    traces = _lines_with(tracebacks.CUES, whole, starts)
+    traces = _lines_with(spoken.intersection(tracebacks.CUES), whole, starts)
     return Found(signatures, statements, {*signatures, *statements, *traces})
 
 
-def _lines_with(words: Sequence[str], whole: str, starts: Sequence[int]) -> set[int]:
+def _spoken(whole: str) -> set[str]:
+    """Texts whose words are all there, so that it is worth to look for them."""
+    words = {b"", *_words(whole)}
+    joined = b"\n".join(words)
+    return {cue for cue, (apart, part) in _TELLING.items() if apart in words and part in joined}
+
+
+def _lines_with(words: Iterable[str], whole: str, starts: Sequence[int]) -> set[int]:
     found: set[int] = set()
     for word in words:
         at, left = whole.find(word), MOST_PLACES

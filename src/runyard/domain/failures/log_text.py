@@ -33,7 +33,10 @@ _WARNING = re.compile(
 )
 _PASSING = ("I", "W", "WARNING", "WARN", "DEBUG")
 # What a line can begin with that is not its own: ranks, clocks, levels, groups of exceptions.
+# Most lines of most logs begin with nothing of it, and each expression costs.
 _PREFIXED = frozenset("[( 0123456789IWEFRrDC")
+_RANKED, _CLOCKED = frozenset("[Rr"), frozenset("[0123456789")
+_LETTERED, _LEVELLED = frozenset("IWEF"), frozenset("[DIWECF")
 _GROUP = re.compile(r" {2,8}[|+] ")
 
 
@@ -91,26 +94,31 @@ def _bounded(line: str) -> str:
 
 
 def _without_rank(line: str) -> tuple[int | None, str]:
-    found = _RANK.match(line) or _RAY.match(line)
+    first = line[:1]
+    pattern = _RANK if first in _RANKED else _RAY if first == "(" else None
+    found = None if pattern is None else pattern.match(line)
     if found is None:
         return None, line
-    number = next((group for group in found.groups() if group is not None), None)
-    return None if number is None else int(number), line[found.end() :]
+    number = None if found.lastindex is None else int(found.group(found.lastindex))
+    return number, line[found.end() :]
 
 
 def _without_clock(line: str) -> tuple[str, float | None, str]:
     """The rest, the clock, and the level the line was written with."""
-    found = _GLOG.match(line)
-    if found is not None:
-        level, *clock = found.groups()
-        return line[found.end() :], _seconds(*clock), level
-    found, stamp, level = _CLOCK.match(line), None, ""
+    first, stamp, level = line[:1], None, ""
+    if first == "[" or first in _LETTERED:
+        found = _GLOG.match(line)
+        if found is not None:
+            level, *clock = found.groups()
+            return line[found.end() :], _seconds(*clock), level
+    found = _CLOCK.match(line) if first in _CLOCKED else None
     if found is not None:
         stamp, line = _seconds(*found.groups()), line[found.end() :]
-    lettered = _TENSORFLOW.match(line)
+        first = line[:1]
+    lettered = _TENSORFLOW.match(line) if first in _LETTERED else None
     if lettered is not None:
         return line[lettered.end() :], stamp, lettered.group(1)
-    said = _LEVEL.match(line)
+    said = _LEVEL.match(line) if first in _LEVELLED else None
     if said is not None and (stamp is not None or line[said.end() - 1 : said.end()] in ": ]-"):
         level, line = said.group(1), line[said.end() :]
     return line, stamp, level

@@ -29,7 +29,7 @@ _SETTING_UP = re.compile(
     r"|, in (?:parse_args|validate_args|load_config|validate_config|from_yaml|from_cli)\b"
 )
 _RESUMING = re.compile(
-    r"load_checkpoint|resume_from|, in (?:resume|restore)\b|restore\(|\.resume\b"
+    r"load_checkpoint|resume_from|, in (?:resume|restore|read_metadata)\b|restore\(|\.resume\b"
 )
 _LOADING = re.compile(
     r"torch\.load\(|serialization\.py|load_state_dict|load_checkpoint|np\.load\(|from_pretrained"

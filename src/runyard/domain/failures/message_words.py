@@ -151,6 +151,7 @@ MESSAGES: tuple[tuple[C, re.Pattern[str]], ...] = (
         r"(?:greater|less|larger|fewer|more) than the number of (?:samples|members|classes|rows)",
         r"(?:less|fewer) than \d{1,9} (?:\S{1,20} )?(?:rows|samples|examples|images)\b",
         r"column.{0,80} cannot be resolved", r"mismatched dtypes", r"class label\b",
+        r"mismatch(?:ed|es)? between \S{0,120}/\S",
         r"same number of samples", r"feature[ _]names?\b.{0,60}(?:match|unseen|unique|support)",
         r"only one (?:class|label)\b", r"at least \d{1,6} classes", r"invalid (?:classes|columns)",
         r"unique values of", r"\bdtypes for data\b", r"text input must be", r"sampling[ _]rate",

@@ -40,7 +40,7 @@ _SHORT = frozenset(
 _OF_THE_PROGRAM = frozenset(
     {Category.CODE, Category.CONFIG, Category.DATA, Category.IMPORT, Category.CODE_DATA}
 )
-# Surroundings, hardware and losses come before the exceptions they lead to.
+# Surroundings, hardware, losses and somebody's stop come before the exceptions they lead to.
 _LEADS_ON = frozenset(
     {
         Category.ENV,
@@ -49,6 +49,7 @@ _LEADS_ON = frozenset(
         Category.NAN,
         Category.TIME_LIMIT,
         Category.PREEMPTED,
+        Category.EXTERNAL_STOP,
     }
 )
 NEAR = 12  # lines: still the same message
@@ -59,7 +60,7 @@ _FIRST_RANK = re.compile(r"failed \(exitcode: -?\d{1,5}\) local_rank: (\d{1,6})"
 _VAGUE = re.compile(
     r"(?i)\bfailed to (?:load|start|initiali[sz]e|launch|create)\b|\binitiali[sz]ation failed"
     r"|\bsee .{0,40}\b(?:above|logs?)\b|\b(?:training|job|task|run|worker|engine|save|command)"
-    r" (?:has )?(?:failed|died|crashed)\b"
+    r" (?:has )?(?:failed|died|crashed)\b|\bworker\b.{0,80}\bexited unexpectedly\b"
 )
 Logs = Sequence[tuple[RankLog, Sequence[Text]]]
 
@@ -103,11 +104,14 @@ def choose(seen: Sequence[Observation], logs: Logs) -> Observation | None:
 def _telling(
     strong: Sequence[Observation], lasting: Sequence[Observation]
 ) -> Sequence[Observation]:
-    """Without exceptions that only say that something failed, where a line before it said what."""
+    """Without exceptions that only say that something failed, where a line before it said what
+    (if it is the same, the exception is the surer of both)."""
     said = [one for one in lasting if one.confidence >= SAID and not _vague(one)]
-    return [
-        one for one in strong if not _vague(one) or not any(_before(other, one) for other in said)
-    ]
+    return [one for one in strong if not (_vague(one) and _told_before(one, said))]
+
+
+def _told_before(one: Observation, said: Iterable[Observation]) -> bool:
+    return any(_before(other, one) and other.category is not one.category for other in said)
 
 
 def _vague(one: Observation) -> bool:

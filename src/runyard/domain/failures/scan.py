@@ -73,12 +73,13 @@ class _Reading:
 
     def observations(self) -> list[Observation]:
         seen = []
+        worth = self._found.lines
         for order, text in enumerate(self._lines):
             stream = self._streams.get(text.rank)
             if stream is None:
                 stream = Stream(len(self._streams) * 100_000)
                 self._streams[text.rank] = stream
-            if stream.idle and order not in self._found.lines:
+            if order not in worth and stream.idle:
                 continue
             one = self._line(order, text, stream)
             if one is not None:
@@ -109,6 +110,8 @@ class _Reading:
         category, kind, confidence, signature = seen
         if exception and stream.ignored:
             kind = Kind.TEARDOWN
+        elif exception and category is Category.CKPT_CORRUPT and stream.of_child:
+            kind = Kind.CASCADE  # what it read was cut off as its parent failed
         ended = exception or (said is not None and said.ends)
         chain = stream.chain if stream.open else -1
         one = Observation(

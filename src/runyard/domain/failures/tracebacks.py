@@ -18,6 +18,7 @@ _CHAINED = (
 _BOX = ("│", "╭", "╰", "┃")  # tracebacks drawn as a box hold source code
 # A line with none of these changes nothing outside of a traceback.
 CUES = (HEADER, _IGNORED, 'File "', *_CHAINED, *_BOX)
+_FROM_PARENT = "pickle.load(from_parent)"
 _FILE = re.compile(r'>?\s{0,40}File "[^"]{1,500}", line \d{1,9}')
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,200}(?:\[[\w, ]{1,80}\])?(?:\([\w., ]{1,80}\))?(?::|$)")
 
@@ -49,6 +50,11 @@ class Stream:
     def indented(self) -> bool:
         """The whole of it: a text that the program shows."""
         return self._indent >= 2
+
+    @property
+    def of_child(self) -> bool:
+        """Of a process that was just reading from its parent what it is to do."""
+        return any(_FROM_PARENT in frame for frame in self.frames)
 
     @property
     def idle(self) -> bool:

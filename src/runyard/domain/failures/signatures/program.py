@@ -9,6 +9,16 @@ from runyard.domain.failures.signature import Signature
 
 _ENV, _CODE, _CONFIG, _PATH = Category.ENV, Category.CODE, Category.CONFIG, Category.PATH
 
+# Programs that are seldom spelled wrongly: where one is not found, it is not installed.
+_TOOLS = (
+    r"ffmpeg|ffprobe|sox|git|gcc|g\+\+|cc|nvcc|ninja|cmake|make|java|nvidia-smi|wget|curl|aria2c"
+    r"|docker|unzip|tar|espeak|tesseract|pdftoppm|node|perl|srun|mpirun"
+)
+_LAUNCHERS = (
+    r"python3?|pip3?|conda|mamba|uv|uvx|poetry|pixi|accelerate|torchrun|deepspeed|horovodrun|ray"
+    r"|module|huggingface-cli|wandb|aws|gcloud|gsutil|rclone"
+)
+
 # fmt: off
 # One signature, one line, with its sample as long as it is: a table.
 SIGNATURES = (
@@ -42,7 +52,7 @@ SIGNATURES = (
     Signature(_ENV, "No operator found for `memory_efficient_attention", "NotImplementedError: No operator found for `memory_efficient_attention_forward` with inputs:", confidence=0.95),
     Signature(_ENV, "nvrtc: error: invalid value for --gpu-architecture", "RuntimeError: nvrtc: error: invalid value for --gpu-architecture (-arch)", confidence=0.96),
     Signature(_ENV, "is not compatible with this version of TensorRT", "[TRT] [E] 6: The engine plan file is not compatible with this version of TensorRT, expecting library version 10.0.1 got 8.6.1, please rebuild.", confidence=0.95),
-    Signature(_ENV, "No such file or directory: '", "FileNotFoundError: [Errno 2] No such file or directory: 'ffmpeg'", confidence=0.96, pattern=re.compile(r"directory: '(?:ffmpeg|ffprobe|sox|git|gcc|g\+\+|cc|nvcc|ninja|cmake|make|java|nvidia-smi|wget|curl|aria2c|docker|unzip|tar|espeak|tesseract|pdftoppm|node|perl|srun|mpirun)'$")),
+    Signature(_ENV, "No such file or directory: '", "FileNotFoundError: [Errno 2] No such file or directory: 'ffmpeg'", confidence=0.96, pattern=re.compile(rf"directory: '(?:{_TOOLS})'$")),
     Signature(_ENV, "Could not load libtorchcodec", "RuntimeError: Could not load libtorchcodec. Likely causes:", confidence=0.95),
     Signature(_ENV, "Dataset scripts are no longer supported", "RuntimeError: Dataset scripts are no longer supported, but found old.py", confidence=0.95),
     Signature(_ENV, "could not find any nv files on this host", "FATAL:   container creation failed: while setting up nvidia: could not find any nv files on this host!", confidence=0.95),
@@ -146,6 +156,8 @@ SIGNATURES = (
     Signature(_CONFIG, "Some specified arguments are not used by the HfArgumentParser", "ValueError: Some specified arguments are not used by the HfArgumentParser: ['--use_fast_tokenizr']", confidence=0.98),
     Signature(_CONFIG, "Error: No such option:", "Error: No such option: --epoch (Possible options: --epochs)", confidence=0.97),
     Signature(_CONFIG, "Error: Missing option", "Error: Missing option '--data'.", confidence=0.96),
+    Signature(_ENV, ": command not found", "run.sh: line 22: accelerate: command not found", confidence=0.9, pattern=re.compile(rf": (?:{_TOOLS}|{_LAUNCHERS}): command not found$")),
+    Signature(_ENV, ": not found", "/bin/sh: 1: torchrun: not found", confidence=0.9, pattern=re.compile(rf"^(?:/bin/)?(?:ba|da|z)?sh: .{{0,200}}: (?:{_TOOLS}|{_LAUNCHERS}): not found$")),
     Signature(_CONFIG, ": command not found", "train.sh: line 3: torchrn: command not found", confidence=0.85),
     Signature(_CONFIG, ": not found", "/bin/sh: 1: accelerat: not found", confidence=0.85, pattern=re.compile(r"^(?:/bin/)?(?:ba|da|z)?sh: .{0,200}: not found$")),
     Signature(_CONFIG, ": bad interpreter:", "/bin/bash: ./train.sh: /opt/python: bad interpreter: No such file or directory", confidence=0.96),
