@@ -65,6 +65,31 @@ def test_a_copy_of_blocks_is_the_file(tmp_path):
     assert mirror.offsets == {"out.log": len(data)}
 
 
+def test_a_copy_of_what_is_being_written_is_what_was_written(tmp_path):
+    """R34: a block that ends where the file ended is the last of its answer, however fast the
+    file grows meanwhile."""
+    source = tmp_path / "source"
+    source.mkdir()
+    data = os.urandom(1 << 20) * 24
+
+    def write():
+        with open(source / "out.log", "ab", buffering=0) as file:
+            for start in range(0, len(data), 40_001):
+                file.write(data[start : start + 40_001])
+
+    files, mirror = SliceFiles(str(source)), Mirror(str(tmp_path), 0)
+    writer = threading.Thread(target=write)
+    writer.start()
+    while writer.is_alive() or files.pieces(mirror.offsets):
+        before = dict(mirror.offsets)
+        pieces = files.pieces(before)
+        mirror.take(pieces)
+        if behind := files.longest(before, pieces):
+            mirror.go_on(behind, *files.blocks(behind, before, pieces, 10))
+    writer.join()
+    assert (tmp_path / "out.log").read_bytes() == data
+
+
 def after(act):
     """Something that happens while somebody waits."""
     timer = threading.Timer(0.05, act)

@@ -64,12 +64,17 @@ class SliceFiles:
         return sorted(found, key=lambda one: (one[0] != "journal", one[0]))[:MOST_FILES]
 
     def _data(self, name: str, offset: int, limit: int, count: int) -> tuple[int, list[bytes]]:
-        """From the offset on, a hole left out: then it begins behind it."""
+        """From the offset on, a hole left out: then it begins behind it. What follows a block that
+        is not full is empty: it may have been written since, and does not join on to it."""
         fd = os.open(f"{self._folder}/{name}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             with contextlib.suppress(OSError):
                 offset = max(offset, os.lseek(fd, offset, os.SEEK_DATA))
-            return offset, [os.pread(fd, limit, offset + limit * turn) for turn in range(count)]
+            found = [os.pread(fd, limit, offset)]
+            while len(found) < count:
+                whole = len(found[-1]) == limit
+                found.append(os.pread(fd, limit, offset + limit * len(found)) if whole else b"")
+            return offset, found
         finally:
             os.close(fd)
 
