@@ -25,6 +25,7 @@ from runyard.stores.base import Transaction
 
 _ACTOR = "preparation"
 _HAND_OVER_S = 10.0
+_MOST_PASSED = 100  # jobs that find all they need here, in one transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ class Preparer:
         """The next step of every unprepared job; `here` says which images are on this machine."""
         free, done = self._free(tx), _TakenUp()
         for job in tx.unprepared_jobs():
+            if len(done.passed) >= _MOST_PASSED:
+                break  # the rest right after this, so that others can write in between
             step = self._next(tx, job)
             if isinstance(step, preparation.GiveUp):
                 _fail(tx, job, step.reason, now)

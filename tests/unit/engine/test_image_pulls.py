@@ -97,6 +97,17 @@ def test_what_is_here_is_not_pulled(yard, images, docker):
     yard.wait(ref, "completed")
 
 
+def test_many_jobs_of_one_image_are_let_through_in_parts(yard, images):
+    images.here.add(IMAGE)
+    refs = [job.ref for job in yard.submit_all([{"command": "true", "image": IMAGE}] * 250)]
+
+    def waiting() -> list[str]:
+        return [ref for ref in refs if yard.reason(ref)[0] == "preparing"]
+
+    until(lambda: not waiting(), 60, lambda: len(waiting()), every=0.2)
+    assert set(images.asked) == {IMAGE}
+
+
 def test_a_cancel_ends_the_pull(yard):
     """R41: the job is cancelled when nobody pulls for it any more."""
     yard.executor.stubborn = True
