@@ -18,7 +18,7 @@ from typing import Any
 from runyard.ray_bridge.node_process import keep_lean
 
 TAKEN_S = 0.12  # an actor that is up so soon got a process that was there
-_LATER_S = 0.05  # what was just started goes first
+_LATER_S = 0.3  # what was just started goes first, and what is ended at once again
 _KNOWN_S = 0.3  # until the head has heard of what was given back
 _AGAIN_S = 5.0
 _LEAST_CPUS = 1  # Ray keeps no more processes waiting than it has CPUs free
