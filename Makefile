@@ -18,7 +18,7 @@ JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PYTEST := $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 help:
-	@echo "make run           set up, start the server and a demo job, print the address"
+	@echo "make run           set up, start the server and a demo job, print the address (RUN_ARGS='--port 9000')"
 	@echo "make test          set up and run every test that is not slow"
 	@echo "make test-slow     the rest"
 	@echo "make test-gpu      those that need a real GPU (and a python3 with torch)"

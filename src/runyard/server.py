@@ -177,7 +177,10 @@ def _deliverer(settings: Settings, store: Store) -> Deliverer:
 def _executors(settings: Settings, server_id: str) -> dict[str, Executor]:
     for name in settings.executors:
         if name not in ("local", "docker", "ray"):
-            raise errors.BadSettings(name="executors", why=f"there is no executor '{name}' here")
+            raise errors.BadSettings(
+                name="executors",
+                why=f"there is no executor '{name}'; choose of local, docker, ray",
+            )
     # Preparations and runners of containers are processes of this machine: it is always there.
     local = LocalExecutor(settings.data_dir, server_id, settings.gpu_lock_dir)
     made: dict[str, Executor] = {"local": local}

@@ -225,7 +225,12 @@ def _file(config: object, data_dir: Path) -> dict[str, object]:
         raise errors.BadSettings(name="config", why=f"{path}: {error}") from error
     for name in found:
         if name not in _names():
-            raise errors.BadSettings(name=name, why=f"{path} names no setting of Runyard")
+            from runyard.domain.nearest_name import nearest  # slow to load, and clients are light
+
+            near = nearest(name, _names())
+            meant = f" (did you mean {near}?)" if near else ""
+            why = f"{path} names it, and there is no such setting{meant}"
+            raise errors.BadSettings(name=name, why=why)
     return found
 
 
@@ -246,6 +251,20 @@ def _items(value: object) -> list[object]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def _whole(value: object) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        raise ValueError("a whole number is wanted") from None
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        raise ValueError("a number is wanted") from None
+
+
 def _truth(value: object) -> bool:
     word = str(value).strip().lower()
     if word not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
@@ -255,7 +274,10 @@ def _truth(value: object) -> bool:
 
 def _port_range(value: object) -> tuple[int, int]:
     parts = value.split("-") if isinstance(value, str) else _items(value)
-    first, last = (int(str(part)) for part in parts)
+    try:
+        first, last = map(_whole, parts)
+    except ValueError:
+        first, last = 0, 0
     if not 0 < first <= last < 65536:
         raise ValueError("a range of ports such as 38000-38199 is wanted")
     return first, last
@@ -265,12 +287,12 @@ _HINTS = get_type_hints(Settings)
 _CONVERTERS: dict[str, Any] = {
     str(Path): _path,
     str(str): str,
-    str(int): lambda value: int(str(value)),
+    str(int): _whole,
     str(bool): _truth,
-    str(float): lambda value: float(str(value)),
+    str(float): _number,
     str(_HINTS["executors"]): lambda value: tuple(str(item) for item in _items(value)),
-    str(_HINTS["retry_delays"]): lambda value: tuple(float(str(item)) for item in _items(value)),
-    str(_HINTS["gpus"]): lambda value: tuple(int(str(item)) for item in _items(value)),
+    str(_HINTS["retry_delays"]): lambda value: tuple(map(_number, _items(value))),
+    str(_HINTS["gpus"]): lambda value: tuple(map(_whole, _items(value))),
     str(_HINTS["port_range"]): _port_range,
 }
 

@@ -59,10 +59,27 @@ def test_a_wrong_setting_is_named(name, value):
     assert caught.value.params["name"] == name
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("gpus", "x", "a whole number is wanted"),
+        ("max_concurrent", "two", "a whole number is wanted"),
+        ("retry_delays", "1,soon", "a number is wanted"),
+        ("port_range", "many", "a range of ports such as"),
+        ("port_range", "1-2-3", "a range of ports such as"),
+    ],
+)
+def test_what_a_setting_wants_is_said_in_words(name, value, wanted):
+    with pytest.raises(errors.BadSettings, match=wanted):
+        settings.load({name: value})
+
+
 def test_an_unknown_name_in_the_file_is_refused(tmp_path):
     file = tmp_path / "x.toml"
     file.write_text("max_concurent = 3\n")
-    with pytest.raises(errors.BadSettings, match="max_concurent"):
+    with pytest.raises(
+        errors.BadSettings, match=r"no such setting \(did you mean max_concurrent\?\)"
+    ):
         settings.load({"config": str(file)})
 
 

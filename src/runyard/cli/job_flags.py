@@ -10,6 +10,7 @@ from typing import Any
 from runyard.cli import amounts, job_file
 from runyard.cli.complaints import Complaint
 
+EXECUTORS = ("auto", "local", "docker", "ray")
 SENT_ENVIRONMENT = ("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH")
 
 
@@ -31,12 +32,13 @@ def _add_job(group: Any) -> None:
     group.add_argument("--name")
     group.add_argument("--description")
     group.add_argument("--workdir", metavar="DIR", help="default: this directory")
-    group.add_argument("-e", "--env", metavar="K=V", action="append", default=[])
-    group.add_argument("--env-file", metavar="FILE", action="append", default=[])
-    group.add_argument("--param", metavar="K=V", action="append", default=[], help="as {k}")
-    group.add_argument("--label", metavar="K=V", action="append", default=[])
+    many: dict[str, Any] = {"action": "append", "default": []}
+    group.add_argument("-e", "--env", metavar="K=V", help="K alone: as it is here", **many)
+    group.add_argument("--env-file", metavar="FILE", help="lines of K=V", **many)
+    group.add_argument("--param", metavar="K=V", help="{K} in the command becomes V", **many)
+    group.add_argument("--label", metavar="K=V", help="to find it by: ls --label K=V", **many)
     group.add_argument("--output", metavar="DIR", help="where it writes what is to be kept")
-    group.add_argument("--dataset", metavar="ID", type=int, action="append", default=[])
+    group.add_argument("--dataset", metavar="ID", type=int, help="see 'runyard datasets'", **many)
     group.add_argument(
         "--prefetch",
         metavar="URI",
@@ -45,16 +47,16 @@ def _add_job(group: Any) -> None:
         help="fetch this before the job starts, into a cache that jobs share",
     )
     group.add_argument("--image", help="container image to run in")
-    group.add_argument("--executor", choices=("auto", "local", "docker", "ray"))
+    group.add_argument("--executor", choices=EXECUTORS, help="where it runs (default: auto)")
 
 
 def _add_needs(group: Any) -> None:
     group.add_argument("--gpus", metavar="N", help="2, TYPE:2, or 0.5 to share one")
-    group.add_argument("--gpu-type", metavar="TYPE")
+    group.add_argument("--gpu-type", metavar="TYPE", help="part of its name: A100")
     group.add_argument("--cpus", metavar="N", type=float)
     group.add_argument("--mem", metavar="SIZE", help="32GB, 512MB")
     group.add_argument("--ports", metavar="N", help="how many, or names: tensorboard,api")
-    group.add_argument("--port", metavar="NAME", action="append", default=[])
+    group.add_argument("--port", metavar="NAME", action="append", default=[], help="one port")
     group.add_argument(
         "--service",
         metavar="NAME=COMMAND",
@@ -88,14 +90,20 @@ def _add_rules(group: Any) -> None:
     )
     group.add_argument("--priority", choices=("high", "medium", "low"))
     group.add_argument("--time", metavar="SPAN", help="end it after 90s, 15m, 2h, 1d, D-HH:MM:SS")
-    group.add_argument("--retries", metavar="N", type=int)
+    group.add_argument("--retries", metavar="N", type=int, help="new attempts at most (3)")
     group.add_argument("--grace", metavar="SPAN", help="time to save itself when cancelled")
-    group.add_argument("--after", metavar="JOB[:end]", action="append", default=[])
+    group.add_argument(
+        "--after",
+        metavar="JOB[:end]",
+        action="append",
+        default=[],
+        help="start when that one is completed; with :end however it ended",
+    )
     group.add_argument("--array", metavar="0-15%4", help="one job per index, at most 4 at once")
     group.add_argument(
         "--preflight",
         action=argparse.BooleanOptionalAction,
-        help="check before the start that it can run (default: with GPUs or downloads)",
+        help="check before the start that it can run (default: with GPUs, downloads or torchrun)",
     )
     group.add_argument("--hold", action="store_true", help="do not start before 'release'")
     group.add_argument("--lease", metavar="SPAN", help="cancel it when this client dies")
@@ -244,6 +252,8 @@ def _environment(args: argparse.Namespace) -> dict[str, str]:
 
 def _environment_file(path: str) -> dict[str, str]:
     found: dict[str, str] = {}
+    if not os.path.exists(path):
+        raise Complaint(f"--env-file: there is no file {path}.")
     with open(path, encoding="utf-8") as lines:
         for count, raw in enumerate(lines, 1):
             line = raw.strip().removeprefix("export ").lstrip()

@@ -32,7 +32,11 @@ def _unknown(word: str) -> int:
 
     near = nearest(word, [*catalog.COMMANDS, *catalog.ALIASES])
     hint = f" Did you mean '{near}'?" if near else ""
-    print(f"runyard: there is no command '{word}'.{hint}", file=sys.stderr)
+    if word.startswith("-"):
+        told = f"the command comes first, then '{word}', as in: runyard ls --url URL."
+    else:
+        told = f"there is no command '{word}'.{hint}"
+    print(f"runyard: {told}", file=sys.stderr)
     print("See 'runyard --help'.", file=sys.stderr)
     return exit_codes.USAGE
 

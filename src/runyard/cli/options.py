@@ -12,7 +12,20 @@ class Parser(argparse.ArgumentParser):
     """argparse with our sentence when the usage is wrong."""
 
     def error(self, message: str) -> NoReturn:
+        message += self._meant(message)
         self.exit(2, f"{self.prog}: {message}\nSee '{self.prog} --help'.\n")
+
+    def _meant(self, message: str) -> str:
+        """The flag that was probably meant by the first that is not known."""
+        from runyard.domain.nearest_name import nearest
+
+        begin = "unrecognized arguments: --"
+        if not message.startswith(begin):
+            return ""
+        word = message.removeprefix(begin).split()[0].partition("=")[0]
+        known = {flag[2:] for flag in self._option_string_actions if flag.startswith("--")}
+        near = nearest(word, sorted(known), alike=0.65)
+        return f" (did you mean --{near}?)" if near else ""
 
 
 def parser(name: str, text: str) -> Parser:

@@ -18,7 +18,8 @@ def print_receipt(job_id: str, receipt: dict[str, Any]) -> None:
         for gpu in receipt.get("gpus") or ()
     ]
     stuck = [formatting.clean(wording.process(item)) for item in receipt.get("stuck") or ()]
-    print(tables.bold(job_id))
+    attempt = str(receipt.get("attempt_id") or job_id)
+    print(tables.bold(formatting.clean(attempt)))
     tables.print_card(
         [
             ("requested by", str(receipt.get("requested_by") or "")),
@@ -32,10 +33,10 @@ def print_receipt(job_id: str, receipt: dict[str, Any]) -> None:
             ("services", "\n".join(map(_service, receipt.get("services") or ()))),
             ("ports given back", ", ".join(map(str, receipt.get("ports") or ()))),
             ("shared memory", _bytes(receipt.get("shm_bytes"))),
-            ("temp removed", _text(receipt.get("temp_removed"))),
+            ("temp removed", _yes_or_no(receipt.get("temp_removed"))),
             (
                 "took",
-                f"{formatting.number(receipt['seconds'])} s" if receipt.get("seconds") else "",
+                _seconds(float(receipt["seconds"])) if receipt.get("seconds") else "",
             ),
             ("ended", formatting.clock(receipt.get("ended_at"))),
         ]
@@ -79,6 +80,14 @@ def _service(service: dict[str, Any]) -> str:
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value)
+
+
+def _yes_or_no(value: Any) -> str:
+    return "" if value is None else "yes" if value else "no"
+
+
+def _seconds(value: float) -> str:
+    return f"{formatting.number(max(round(value, 3), 0.001))} s"
 
 
 def _bytes(value: Any) -> str:

@@ -76,9 +76,9 @@ def of_rank(params: Mapping[str, Any], why: str) -> str:
 
 def _unavailable(params: Mapping[str, Any]) -> str:
     """Why an executor cannot be reached, where the server knows it."""
-    key = f"unavailable_{params.get('why')}"
+    key = f"unavailable_{params.get('why') or 'not_offered'}"
     if key not in _words().MESSAGES:
-        return f" ({params['why']})" if params.get("why") else ""
+        return f" ({params['why']})"
     return f" ({say(key, at=params.get('at', ''))})"
 
 

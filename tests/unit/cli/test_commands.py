@@ -124,6 +124,17 @@ def test_show_receipt(server, cli):
     assert "no receipt yet" in cli("show", "--receipt", "7")[1]
 
 
+def test_show_names_the_nodes_of_a_cluster(server, cli):
+    attempt = {"number": 1, "status": "running", "node": "node-server"}
+    parts = [{"node": "ray-a"}, {"node": "ray-b"}]
+    server.on("GET", "/jobs/7", JOB)
+    server.on("GET", "/jobs/7/attempts", [{**attempt, "slices": parts}])
+    server.on("GET", "/alerts", {"alerts": []})
+    out = cli("show", "7")[1]
+    assert "ray-a, ray-b" in out
+    assert "node-server" not in out
+
+
 def test_explain_for_waiting_and_ended(server, cli):
     server.on("GET", "/jobs/7", JOB)
     server.on("GET", "/jobs/7/explain", {"log_tail": []})

@@ -31,6 +31,23 @@ def test_an_unknown_command_is_wrong_usage(capsys):
     assert "Did you mean 'run'?" in capsys.readouterr().err
 
 
+def test_a_flag_before_the_command_is_told_where_it_belongs(capsys):
+    assert main(["--url", "http://x", "ls"]) == 2
+    assert "the command comes first, then '--url'" in capsys.readouterr().err
+
+
+def test_a_misspelt_flag_is_guessed(capsys):
+    assert main(["submit", "--retry=3", "--", "true"]) == 2
+    assert "did you mean --retries?" in capsys.readouterr().err
+    assert main(["ls", "--zzz"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
+def test_an_environment_file_that_is_not_there(capsys):
+    assert main(["submit", "--env-file", "/no/such/file", "--", "true"]) == 2
+    assert "there is no file /no/such/file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [["ls", "--nonsense"], ["show"], ["gpus", "melt"], ["run"]])
 def test_wrong_usage_exits_2_with_a_sentence(words, capsys):
     assert main(words) == 2

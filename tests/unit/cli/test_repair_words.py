@@ -92,3 +92,9 @@ def test_the_story_of_a_repair():
 @pytest.mark.parametrize("told", [{}, {"failures": []}, {"failures": [{}]}, {"next": None}])
 def test_odd_answers_are_no_trouble(told):
     assert isinstance(repair_words.story(told), list)
+
+
+def test_the_cause_comes_before_what_is_not_done_about_it(language):
+    given = {"code": "nothing_to_change", "params": {"category": "gpu_oom", "what": "batch_size"}}
+    words = repair_en if language == "en" else repair_zh
+    assert wording.reason(given).startswith(words.DIAGNOSES["gpu_oom"])

@@ -195,3 +195,9 @@ def test_a_job_of_several_nodes_says_what_every_node_must_have(monkeypatch):
     assert "3" in wording.reason(never)
     monkeypatch.undo()
     wording.language.cache_clear()
+
+
+def test_an_executor_that_nobody_offers_says_what_to_look_at():
+    said = wording.reason({"code": "executor_unavailable", "params": {"executor": "ray"}})
+    assert "no server offers it now" in said
+    assert "runyard server --executor" in said

@@ -19,7 +19,7 @@ _LOOK_S = 0.5
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("fault", choices=FAULTS)
-    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("job", metavar="JOB", help="id (job-... or a number)")
     parser.add_argument(
         "--after", metavar="SPAN", default="10s", help="do it so long after the start (10s)"
     )

@@ -20,7 +20,7 @@ from runyard.sdk.job import ENDED
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("job", metavar="JOB", help="id (job-... or a number)")
     options.add_read(parser)
 
 

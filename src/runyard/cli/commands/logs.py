@@ -20,7 +20,7 @@ _MOST = 100_000
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Without -n, --from, --limit or --grep: every byte as it was written."
-    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("job", metavar="JOB", help="id (job-... or a number)")
     parser.add_argument(
         "-f", "--follow", action="store_true", help="go on until the job has ended"
     )

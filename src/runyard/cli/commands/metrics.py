@@ -21,7 +21,7 @@ _LEAST_WIDTH, _MOST_WIDTH = 30, 120
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "The lowest and the highest value of every stretch are always drawn."
-    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("job", metavar="JOB", help="id (job-... or a number)")
     parser.add_argument("-k", "--keys", metavar="NAMES", help="loss,lr; default: what tells most")
     parser.add_argument("--points", type=int, metavar="N", help="at most so many of each series")
     parser.add_argument("--attempt", type=int, help="of one attempt only")

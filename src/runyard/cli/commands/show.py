@@ -147,6 +147,12 @@ def how_ended(attempt: dict[str, Any]) -> str:
     return "-" if attempt.get("exit_code") is None else str(attempt["exit_code"])
 
 
+def _nodes(attempt: dict[str, Any]) -> str:
+    """Where it runs: nodes of a cluster, else the machine of the server that holds it."""
+    parts = [str(one["node"]) for one in attempt.get("slices") or () if one.get("node")]
+    return ", ".join(dict.fromkeys(parts)) or str(attempt.get("node") or "-")
+
+
 def _attempt_row(attempt: dict[str, Any]) -> list[str]:
     begun = formatting.epoch(attempt.get("started_at"))
     over = formatting.epoch(attempt.get("ended_at"))
@@ -154,11 +160,11 @@ def _attempt_row(attempt: dict[str, Any]) -> list[str]:
     gpus = ",".join(str(gpu.get("index")) for gpu in attempt.get("gpus") or ())
     return [
         str(attempt.get("number")),
-        str(attempt.get("end") or attempt.get("status")),
+        wording.status(str(attempt.get("end") or attempt.get("status"))),
         how_ended(attempt),
         formatting.clock(attempt.get("started_at")),
         took if over is not None else formatting.age(attempt.get("started_at")),
-        str(attempt.get("node") or "-"),
+        _nodes(attempt),
         gpus or "-",
         str(attempt.get("cause") or "-"),
     ]

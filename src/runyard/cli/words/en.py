@@ -222,7 +222,8 @@ MESSAGES = {
     "another_server": "another Runyard server",
     "did_you_mean": "Did you mean '{name}'?",
     "hint_unreachable": "Start one: 'runyard server', or set RUNYARD_URL. See 'runyard doctor'",
-    "hint_unauthenticated": "Set RUNYARD_API_KEY, or run this as the user who started the server.",
+    "hint_unauthenticated": "Set RUNYARD_API_KEY to a key that this server knows, or leave it and "
+    "--url out and run this as the user who started the server.",
     "hint_job_not_found": "'runyard ls' lists the jobs.",
     "hint_internal": "The server's log tells more about request {request_id}.",
     "submitted": "{job} submitted",
@@ -303,6 +304,8 @@ MESSAGES = {
     "used_gpu_memory": "{value} MB on a GPU",
     "used_time": "{value}",
     "no_checkpoints": "{job} has no checkpoints that are known of.",
+    "unavailable_not_offered": "no server offers it now; see 'runyard doctor' and "
+    "'runyard server --executor'",
     "unavailable_no_engine": "no container engine listens at {at}",
     "unavailable_engine_not_local": "{at} is not a socket of this machine",
     "unavailable_engine_does_not_answer": "the container engine at {at} does not answer",

@@ -120,5 +120,5 @@ STORY = {
     "change": "{name} {before} -> {after}",
     "added": "{name} {after}",
     "removed": "去掉 {name}",
-    "gave_up_why": "{what} ({why})",
+    "gave_up_why": "{why}; {what}",
 }

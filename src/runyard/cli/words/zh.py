@@ -230,7 +230,8 @@ MESSAGES = {
     "another_server": "另一个 Runyard 服务器",
     "did_you_mean": "是否想写 '{name}'?",
     "hint_unreachable": "用 runyard server 启动, 或设置 RUNYARD_URL。runyard doctor 可做检查。",
-    "hint_unauthenticated": "请设置 RUNYARD_API_KEY, 或以启动服务器的用户身份运行。",
+    "hint_unauthenticated": "请把 RUNYARD_API_KEY 设为此服务器认可的密钥; 或不设它也不用 --url, "
+    "以启动服务器的用户身份运行。",
     "hint_job_not_found": "runyard ls 列出所有任务。",
     "hint_internal": "服务器日志中可查请求 {request_id}。",
     "submitted": "{job} 已提交",
@@ -310,6 +311,8 @@ MESSAGES = {
     "used_gpu_memory": "每个 GPU 显存 {value} MB",
     "used_time": "{value}",
     "no_checkpoints": "{job} 没有已知的检查点。",
+    "unavailable_not_offered": "现在没有服务器提供它; 参见 runyard doctor 和 "
+    "runyard server --executor",
     "unavailable_no_engine": "{at} 上没有容器引擎在监听",
     "unavailable_engine_not_local": "{at} 不是本机的套接字",
     "unavailable_engine_does_not_answer": "{at} 上的容器引擎没有应答",
