@@ -2,7 +2,7 @@
 
 import sys
 
-from yards import SMALL, Truth, until
+from yards import POOL, SMALL, Truth, until
 
 TREE = """
 import os, sys, time
@@ -239,7 +239,8 @@ def test_array_limit(make_yard, tmp_path):
 
 def test_ports_come_from_the_pool_and_go_back(make_yard, tmp_path):
     """R55: RUNYARD_PORT_*, no port twice, and free again after the end."""
-    yard = make_yard("--port-range", "38450-38451").start()
+    both = POOL[:2]
+    yard = make_yard("--port-range", f"{both[0]}-{both[1]}").start()
     out = tmp_path / "ports"
     show = ["sh", "-c", f"echo $RUNYARD_PORT_HTTP $RUNYARD_PORT_RPC >> {out}; sleep 60"]
     first = yard.submit(show, ports=["http", "rpc"], grace_s=1)
@@ -248,7 +249,7 @@ def test_ports_come_from_the_pool_and_go_back(make_yard, tmp_path):
     until(lambda: yard.job(second)["reason"]["params"].get("resource") == "port")
     yard.cancel(first)
     yard.wait(second, "running")
-    until(lambda: out.read_text().split() == ["38450", "38451"] * 2, words=out.read_text)
+    until(lambda: out.read_text().split() == [str(port) for port in both] * 2, words=out.read_text)
 
 
 def test_a_job_with_an_image_never_runs_outside_it(yard):

@@ -10,10 +10,10 @@ import pytest
 
 from runyard import Client
 from runyard.supervisor import journal
-from yards import SMALL, Truth, until
+from yards import POOL, SMALL, Truth, until
 
 LIMIT = 6
-FIRST_PORT, LAST_PORT = 38460, 38464
+FIRST_PORT, LAST_PORT = POOL[-5], POOL[-1]
 # Each line is appended by one write, so the file's order is the order in which things happened.
 MARKS = (
     "echo start $RUNYARD_JOB_ID ${{RUNYARD_PORT_0:--}} >>{marks}; "

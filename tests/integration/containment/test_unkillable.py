@@ -7,7 +7,7 @@ import pytest
 from keeper_yard import wait_for
 
 from runyard.supervisor import cgroup, journal, process_table, reconcile
-from yards import free_port, until
+from yards import POOL, until
 
 FREEZER = cgroup.writable_v1_freezer() if os.getuid() == 0 else None
 pytestmark = pytest.mark.skipif(
@@ -94,7 +94,7 @@ def test_stuck_after_the_supervisors_death(yard, freezer):
 def test_stuck_keeps_resources_reserved(make_yard, freezer):
     """R41: the port of a job that cannot be killed is not given to the next one, and `cancelled`
     is not said, until it is dead."""
-    port = free_port()
+    port = POOL[0]
     quick = {"RUNYARD_KILL_TIMEOUT_S": "1"}
     server = make_yard("--port-range", f"{port}-{port}", env=quick).start()
     stuck = server.submit(["sleep", "600"], ports=1, grace_s=0.2)
