@@ -13,8 +13,8 @@ from typing import Any
 LANGUAGES = ("en", "zh")
 FOLDER = Path(__file__).parent.parent / "web" / "src" / "words" / "server"
 # Those sentences of the command line that other sentences are built from.
-_PARTS = ("preparing_", "fetch_", "service_")
-_SINGLE = ("nobody", "holder", "another_server", "suggestion", "used_")
+_PARTS = ("preparing_", "fetch_", "service_", "unavailable_")
+_SINGLE = ("nobody", "holder", "another_server", "suggestion", "used_", "rank_first")
 
 
 def words(language: str) -> dict[str, Any]:

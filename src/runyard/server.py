@@ -215,11 +215,9 @@ def _ray_owner(settings: Settings, server_id: str) -> str:
 
 
 def _wants_docker(settings: Settings) -> bool:
-    """When it is asked for, or there is an engine anyway."""
-    if "docker" in settings.executors or settings.docker_host not in ("", engine_sockets.OFF):
-        return True
-    sockets = _docker_options(settings).sockets
-    return settings.docker_host != engine_sockets.OFF and any(map(os.path.exists, sockets))
+    """Also where no engine is yet: one that is started later is found, and until then jobs with an
+    image say where it was looked for."""
+    return "docker" in settings.executors or settings.docker_host != engine_sockets.OFF
 
 
 def _docker_options(settings: Settings) -> DockerOptions:

@@ -70,9 +70,12 @@ def test_the_engine_is_never_inside(make_docker_yard, docker_engine):
     assert "ran" not in yard.logs(ref)
 
 
-def test_no_engine(make_yard):
-    """A clear reason, in the API and in words."""
-    yard = make_yard(env={"RUNYARD_DOCKER_HOST": "unix:///nowhere/docker.sock"}).start()
+@pytest.mark.parametrize("configured", [True, False])
+def test_no_engine(make_yard, configured):
+    """A clear reason, in the API and in words, also where nobody named an engine."""
+    socket = "unix:///nowhere/docker.sock"
+    named = {"RUNYARD_DOCKER_HOST": socket} if configured else {"RUNYARD_DOCKER_HOST": ""}
+    yard = make_yard(env={**named, "DOCKER_HOST": socket}).start()
     ref = yard.submit("true", image=IMAGE)
     wanted = {"executor": "docker", "why": "no_engine", "at": "/nowhere/docker.sock"}
     job = until(lambda: (now := yard.job(ref))["reason"]["code"] != "queued" and now)

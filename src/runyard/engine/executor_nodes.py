@@ -30,7 +30,7 @@ class ExecutorNodes:
         self._parts = parts
         self._drained: set[str] = set()
         self._fenced: dict[str, dict[str, str]] = {}  # by machine
-        self._deaf: set[str] = set()  # executors that could not be asked
+        self._deaf: dict[str, str] = {}  # executors that could not be asked: why
 
     def look(self) -> bool:
         """Ask the executors again; True when something changed that placement looks at."""
@@ -41,8 +41,8 @@ class ExecutorNodes:
             told = executor.nodes()
             if told is None:
                 continue
-            available = executor.available()[0]
-            self._note_sight(name, available)
+            available, why = executor.available()
+            self._note_sight(name, available, why)
             nodes = [self._node(name, one, available) for one in told] if available else []
             for node in nodes or _as_last_told(name, before, available):
                 seen[node.node_id] = node
@@ -138,12 +138,13 @@ class ExecutorNodes:
         gpus = tuple(replace(gpu, fenced=gpu.uuid in fenced) for gpu in capacity.gpus)
         return capacity if gpus == capacity.gpus else replace(capacity, gpus=gpus)
 
-    def _note_sight(self, name: str, available: bool) -> None:
+    def _note_sight(self, name: str, available: bool, why: str) -> None:
         if available:
-            self._deaf.discard(name)
-        elif name not in self._deaf:
-            self._deaf.add(name)
-            story.of().warning("the nodes of the {} executor cannot be seen now", name)
+            if self._deaf.pop(name, None) is not None:
+                story.of().info("the {} executor can start jobs", name)
+        elif self._deaf.get(name) != why:
+            self._deaf[name] = why
+            story.of().warning("the {} executor cannot start anything now: {}", name, why)
 
 
 def views(offered: tuple[Node, ...], drained: Mapping[str, bool]) -> tuple[MachineView, ...]:

@@ -38,3 +38,11 @@ test("refusals use the server's own words in English and ours in Chinese", () =>
   expect(english.error("job_not_found", { job: "job-a" }, "There is no job job-a.")).toBe("There is no job job-a.");
   expect(chinese.error("job_not_found", { job: "job-a" }, "There is no job job-a.")).toBe("没有任务 job-a。");
 });
+
+test("an executor that is away says why, and a job of ranks which failed first", () => {
+  const away = (params: object) => english.reason({ code: "executor_unavailable", params });
+  expect(away({ executor: "docker", why: "no_engine", at: "/run/x.sock" })).toContain("no container engine listens at /run/x.sock");
+  expect(away({ executor: "ray" })).toContain("no server offers it now");
+  expect(away({ executor: "ray", why: "brand_new" })).toContain("(brand_new)");
+  expect(chinese.reason({ code: "exit_code", params: { code: 1, rank: 3 } })).toBe("rank 3 最先失败: 退出码 1");
+});

@@ -59,7 +59,7 @@ export class Wording {
     let worded = code === "never_fits" && "each" in params ? "never_fits_nodes" : code;
     if (code === "start_failed" && ["container", "pull"].includes(params.step)) worded = `${code}_${params.step}`;
     const template = this.words.reasons[worded];
-    if (template !== undefined) return fill(template, this.readable(code, params));
+    if (template !== undefined) return this.added(code, params, fill(template, this.readable(code, params)));
     return this.gaveUp(code, params) ?? this.unknown(code, params);
   }
 
@@ -129,6 +129,15 @@ export class Wording {
   private preflight(code: string, params: Params): string {
     if (code === "preparing") return this.words.findings.checking ?? code;
     return fill(this.words.findings.failed ?? "{what}", { what: this.finding({ code: params.code, params: params.params }) });
+  }
+
+  /** What is told beside the sentence: why an executor is away, which rank failed first. */
+  private added(code: string, params: Params, said: string): string {
+    if (code === "executor_unavailable") {
+      const why = this.words.messages[`unavailable_${params.why || "not_offered"}`] ?? String(params.why);
+      return `${said} (${fill(why, { at: params.at ?? "" })})`;
+    }
+    return code === "rank_lagged" || params.rank == null ? said : this.message("rank_first", { rank: params.rank, why: said });
   }
 
   private gaveUp(code: string, params: Params): string | null {
