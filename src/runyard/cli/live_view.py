@@ -49,12 +49,11 @@ class LiveView(View):
         self._at_line_start = data.endswith(b"\n")
 
     def attempt_ended(self, job: Job, attempt: dict[str, Any]) -> None:
-        how = wording.status(str(attempt.get("end") or attempt.get("status")))
         self.say(
             wording.say(
                 "attempt_ended",
                 number=attempt.get("number"),
-                how=how,
+                how=_how(attempt),
                 reason=wording.reason(job.reason) or wording.status(job.status),
             )
         )
@@ -155,6 +154,16 @@ def _how_ended(exit_code: int) -> str:
     signal = services.signal_of(exit_code)
     key = "service_signal" if signal else "service_exited"
     return wording.say(key, signal=signal, exit_code=exit_code)
+
+
+def _how(attempt: dict[str, Any]) -> str:
+    """How an attempt ended, with its exit code where that is what failed."""
+    end = str(attempt.get("end") or attempt.get("status"))
+    how = wording.status(end).replace("_", " ")
+    if end != "failed" or attempt.get("exit_code") is None:
+        return how
+    code = {"code": "exit_code", "params": {"code": attempt["exit_code"]}}
+    return f"{how} ({wording.reason(code)})"
 
 
 def _standing(data: dict[str, Any]) -> tuple[object, ...]:

@@ -55,6 +55,8 @@ def summary(job_id: str, answer: dict[str, Any]) -> str:
         return wording.say("cancelled", job=job_id)
     if receipt.get("proof") == "never_started":
         return wording.say("cancelled_unstarted", job=job_id)
+    if receipt.get("proof") == "between_attempts":
+        return wording.say("cancelled_between_attempts", job=job_id)
     seconds = f"{receipt.get('seconds') or 0:.2f}"
     key = "cancelled_one" if count == 1 else "cancelled_proof"
     told = wording.say(key, job=job_id, processes=count, seconds=seconds)

@@ -295,6 +295,23 @@ def lowered(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
+_BAD_ADDRESS = {
+    "unprintable": "has signs that cannot be seen",
+    "malformed": "is not an address",
+    "scheme": "must begin with hf://, https://, http://, s3:// or file://",
+    "name": "leaves open what it is called: add #a-name",
+    "query": "an address of the hub has no ?",
+    "spaces": "models and datasets of the hub can be fetched, spaces cannot",
+    "revision": "what follows @ is not a revision",
+    "repo": "what follows hf:// is not a repository, as in hf://owner/name",
+    "path": "the path inside the repository is not plain",
+    "host": "names no host",
+    "bucket": "what follows s3:// is not a bucket",
+    "key": "has control characters in it",
+    "file_path": "must be a whole path of this machine, as in file:///data/set",
+}
+
+
 def prefetch(value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
         refuse("wrong_type", "must be a list of addresses")
@@ -303,7 +320,7 @@ def prefetch(value: Any) -> list[str]:
         try:
             _, name = addresses.parse(_no_nul(uri))
         except failures.Failure as failure:
-            why = str(failure.params.get("reason", "cannot be fetched")).replace("_", " ")
+            why = _BAD_ADDRESS.get(str(failure.params.get("reason")), "cannot be fetched")
             refuse("bad_uri", f"{addresses.masked(uri)}: {why}")
         if names.setdefault(name, uri) != uri:
             refuse("duplicate", f"two addresses would both be called {name}: add #another-name")

@@ -57,3 +57,11 @@ def test_datasets_are_added_listed_and_removed(server, cli):
     assert "gone" in cli("datasets", "rm", "images")[1]
     server.on("GET", "/datasets", [])
     assert "no datasets" in cli("datasets")[1]
+
+
+def test_a_metric_that_is_not_there_is_told_with_those_that_are(server, cli):
+    loss = {"steps": [1], "times": [1.0], "values": [0.5], "sampled": False}
+    server.on("GET", "/jobs/7/metrics", {"series": {"loss": loss}})
+    code, out, _ = cli("metrics", "7", "-k", "nope")
+    assert code == 0
+    assert out.strip() == "7 has no metric nope; it has: loss"

@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
     elif args.names:
         print("\n".join(names))
     elif not names:
-        print(wording.say("no_metrics", job=args.job))
+        told = "no_such_metric" if found else "no_metrics"
+        print(wording.say(told, job=args.job, names=args.keys, known=", ".join(found)))
     else:
         width = tables.terminal_width() if screen.is_terminal() else 80
         print("\n".join(_drawn(args, {name: found[name] for name in names}, width)))

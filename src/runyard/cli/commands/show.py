@@ -212,4 +212,5 @@ def _dependency(item: Any) -> str:
 def _joined(pairs: Any) -> str:
     if not isinstance(pairs, dict):
         return ""
-    return formatting.clean(", ".join(f"{name}={value}" for name, value in pairs.items()))
+    known = (f"{name}={value}" for name, value in pairs.items() if value is not None)
+    return formatting.clean(", ".join(known))

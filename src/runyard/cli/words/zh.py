@@ -11,6 +11,7 @@ STATUSES = {
     "retrying": "等待重试",
     "cancelling": "取消中",
     "cancelled": "已取消",
+    "timed_out": "超时",
 }
 
 NOUNS = {
@@ -262,6 +263,7 @@ MESSAGES = {
     "cancel_unproven": "{job} 仍在取消中; 服务器会继续处理。",
     "cancelled": "{job} 已取消",
     "cancelled_unstarted": "{job} 在启动前已取消",
+    "cancelled_between_attempts": "{job} 在下一次尝试之前已取消; 当时没有进程在运行",
     "cancelled_one": "{job} 已取消: {seconds} 秒内结束其进程, 无残留",
     "cancelled_proof": "{job} 已取消: {seconds} 秒内结束 {processes} 个进程, 无残留",
     "cancel_proof": " (证明: {proof})",
@@ -345,6 +347,7 @@ MESSAGES = {
     "holder": "pid {pid} ({name}, {user}, 状态 {state}, 位于 {where})",
     "no_gpus": "没有 GPU。",
     "no_metrics": "{job} 还没有指标。",
+    "no_such_metric": "{job} 没有指标 {names}; 现有: {known}",
     "metrics_none_drawn": "没有可以绘制的值",
     "metric_last": "最新 {value}",
     "metric_min": "最低 {value} (于 {at})",
