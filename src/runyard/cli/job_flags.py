@@ -54,7 +54,9 @@ def _add_needs(group: Any) -> None:
     group.add_argument("--gpus", metavar="N", help="2, TYPE:2, or 0.5 to share one")
     group.add_argument("--gpu-type", metavar="TYPE", help="part of its name: A100")
     group.add_argument("--cpus", metavar="N", type=float)
-    group.add_argument("--mem", metavar="SIZE", help="32GB, 512MB")
+    group.add_argument(
+        "--mem", metavar="SIZE", help="32GB, 512MB; no limit unless the server enforces it"
+    )
     group.add_argument("--ports", metavar="N", help="how many, or names: tensorboard,api")
     group.add_argument("--port", metavar="NAME", action="append", default=[], help="one port")
     group.add_argument(
