@@ -267,7 +267,11 @@ class RayExecutor:
         if self._options.token_path:
             environment["RAY_AUTH_TOKEN_PATH"] = self._options.token_path
         if self._own is not None:
-            address = self._own.ensure()
+            try:
+                address = self._own.ensure()
+            except OSError as error:  # tried again; until then it is told why
+                self._set_why(ray_spec.why_own(str(error), self._options.python))
+                raise
             environment["RAY_AUTH_TOKEN_PATH"] = str(self._own.token_path)
         arguments = ["--data-dir", str(self._data_dir), "--address", address]
         arguments += ["--owner", self._owner, "--node-dir", self._options.node_dir]

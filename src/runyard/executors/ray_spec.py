@@ -50,6 +50,13 @@ def ranks_first(dumps: Sequence[Dump]) -> list[Dump]:
     return sorted(dumps, key=lambda one: (one.rank is None, one.rank or 0, one.slice_index or 0))
 
 
+def why_own(said: str, chosen: str) -> str:
+    """Of a Ray of our own that does not start, by what it said last."""
+    if "No module named 'ray'" in said:
+        return why("ray_not_installed", {"python": python(chosen)})
+    return why("ray_failed", {"why": said.strip().rpartition("\n")[2]})
+
+
 def why(code: str, params: Mapping[str, Any]) -> str:
     """A code and, behind it, what it is about."""
     if code == "ray_version_mismatch":
