@@ -49,14 +49,16 @@ class LiveView(View):
         self._at_line_start = data.endswith(b"\n")
 
     def attempt_ended(self, job: Job, attempt: dict[str, Any]) -> None:
-        self.say(
-            wording.say(
-                "attempt_ended",
-                number=attempt.get("number"),
-                how=_how(attempt),
-                reason=wording.reason(job.reason) or wording.status(job.status),
-            )
+        text = wording.say(
+            "attempt_ended",
+            number=attempt.get("number"),
+            how=_how(attempt),
+            reason=wording.reason(job.reason) or wording.status(job.status),
         )
+        waits = (job.reason or {}).get("code") == "retry_delay"
+        if waits and attempt.get("number") == 1:  # who is new here did not ask for it
+            text += wording.say("retries_hint")
+        self.say(text)
 
     def server_lost(self, patience_s: float) -> None:
         self.say(wording.say("server_lost", span=formatting.span(patience_s)))

@@ -105,6 +105,7 @@ def test_show_is_a_card(server, cli):
     server.on("GET", "/jobs/7/attempts", [ENDED["attempt"]])
     out = cli("show", "7")[1]
     for words in (
+        f"number     {JOB['id']}",
         "python train.py 'two words'",
         "3, may start in",
         "team=a",
@@ -146,6 +147,16 @@ def test_explain_for_waiting_and_ended(server, cli):
     out = cli("explain", "7")[1]
     for words in ("exit code 7", "ValueError: bad", "runyard logs job-abc123"):
         assert words in out
+
+
+def test_explain_says_what_to_do_about_a_wait_that_does_not_pass(server, cli):
+    too_large = {"wanted": 2, "resource": "gpu", "largest": 0}
+    server.on("GET", "/jobs/7/explain", {"log_tail": []})
+    server.on("GET", "/jobs/7", {**JOB, "reason": {"code": "never_fits", "params": too_large}})
+    assert "submit it with less" in cli("explain", "7")[1]
+    busy = {"gate": "cpu", "value": 97, "limit": 90}
+    server.on("GET", "/jobs/7", {**JOB, "reason": {"code": "gate", "params": busy}})
+    assert "gate_cpu" in cli("explain", "7")[1]
 
 
 def test_explain_a_running_job_says_how_long_it_runs(server, cli):

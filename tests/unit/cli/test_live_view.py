@@ -37,3 +37,14 @@ def test_an_estimate_without_a_range_is_one_span():
     one = estimate_text({"est_start_low": soon, "est_start_high": soon})
     assert one == "may start in 30s"
     assert " to " in estimate_text({"est_start_low": soon, "est_start_high": late})
+
+
+def test_the_first_failure_that_is_tried_again_says_how_not_to(capfd):
+    reason = {"code": "retry_delay", "params": {"until": "2026-11-15T10:00:00Z"}}
+    waits = Job(None, {"job_id": "job-a", "status": "pending", "reason": reason})
+    view = LiveView()
+    for number in (1, 2):
+        view.attempt_ended(waits, {"number": number, "end": "failed", "exit_code": 7})
+    first, second = capfd.readouterr().err.splitlines()
+    assert "--retries 0" in first
+    assert "--retries 0" not in second

@@ -18,6 +18,9 @@ from runyard.cli.commands.show import command_text, how_ended
 from runyard.cli.live_view import estimate_text
 from runyard.sdk.job import ENDED
 
+# Reasons to wait that a person can do something about
+_STEPS = frozenset({"never_fits", "gpu_type_absent", "gate", "executor_unavailable", "no_node"})
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", metavar="JOB", help="id (job-... or a number)")
@@ -68,7 +71,13 @@ def _unfinished(job: dict[str, Any]) -> list[tuple[str, str]]:
         ("start", estimate_text(wait)),
         ("behind", ", ".join(map(str, wait.get("blockers") or ()))),
         since,
+        ("next", _next(job.get("reason") or {})),
     ]
+
+
+def _next(reason: dict[str, Any]) -> str:
+    code, params = reason.get("code"), reason.get("params") or {}
+    return wording.say(f"next_{code}", **params) if code in _STEPS else ""
 
 
 def _ended(job: dict[str, Any]) -> list[tuple[str, str]]:

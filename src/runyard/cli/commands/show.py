@@ -76,6 +76,7 @@ def _pairs(job: dict[str, Any]) -> list[tuple[str, str]]:
     wait = job.get("wait") or {}
     place = str(wait.get("position") or "")
     return [
+        ("number", str(job.get("id") or "")),
         ("status", status),
         ("why", job_rows.why(job)),
         ("place", ", ".join(text for text in (place, estimate_text(wait)) if text)),

@@ -224,6 +224,12 @@ MESSAGES = {
     "hint_unreachable": "Start one: 'runyard server', or set RUNYARD_URL. See 'runyard doctor'",
     "hint_unauthenticated": "Set RUNYARD_API_KEY to a key that this server knows, or leave it and "
     "--url out and run this as the user who started the server.",
+    "next_never_fits": "cancel it and submit it with less; 'runyard nodes' and 'runyard gpus' "
+    "show what there is",
+    "next_gpu_type_absent": "cancel it and name another GPU type; 'runyard gpus' lists them",
+    "next_gate": "it starts when the load falls; gate_{gate} of the server sets the limit",
+    "next_executor_unavailable": "'runyard doctor' looks for what is missing",
+    "next_no_node": "start a server that offers what it needs; 'runyard nodes' lists those known",
     "hint_job_not_found": "'runyard ls' lists the jobs.",
     "hint_internal": "The server's log tells more about request {request_id}.",
     "submitted": "{job} submitted",
@@ -264,6 +270,7 @@ MESSAGES = {
     "ended": "{job} {status} after {span}",
     "ended_why": "{job} {status} after {span}: {reason}",
     "attempt_ended": "attempt {number} {how}; {reason}",
+    "retries_hint": " (with --retries 0 the first failure is the end)",
     "retried": "{job} is pending again",
     "held": "{job} is held",
     "released": "{job} is released",
