@@ -92,7 +92,7 @@ class InvalidJob(BadRequest):
 
 
 class UnknownField(BadRequest):
-    """params: field, nearest (or null)."""
+    """params: field, nearest (or null), fields with all such, besides with what else is wrong."""
 
     code = "unknown_field"
     status = 422

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -21,12 +21,18 @@ def from_pydantic(
     found = error.errors(include_url=False, include_input=False)
     unknown = [detail for detail in found if detail["type"] == "extra_forbidden"]
     if unknown:
-        return _unknown_field(unknown, names, where)
+        # What is missing is most likely what was misspelt.
+        others = [one for one in found if one["type"] not in ("extra_forbidden", "missing")]
+        besides = [_problem(detail, where) for detail in others]
+        return _unknown_field(unknown, names, where, besides)
     return refusal(kind, [_problem(detail, where) for detail in found])
 
 
 def _unknown_field(
-    found: Sequence[ErrorDetails], names: Sequence[str], where: str
+    found: Sequence[ErrorDetails],
+    names: Sequence[str],
+    where: str,
+    besides: Sequence[dict[str, str]],
 ) -> errors.UnknownField:
     fields = []
     for error in found:
@@ -35,11 +41,14 @@ def _unknown_field(
         elsewhere = _ELSEWHERE_NESTED if above else _ELSEWHERE
         meant = elsewhere.get(str(name).lower()) or nearest(str(name), known)
         fields.append({"field": where + _dotted(error["loc"]), "nearest": meant})
-    first = fields[0]
-    message = f"There is no field '{first['field']}'."
-    if first["nearest"]:
-        message += f" Did you mean '{first['nearest']}'?"
-    return errors.UnknownField(message, **first, fields=fields)
+    said = [_no_such(one) for one in fields[:5]]
+    said += [f"{one['field']}: {one['message']}." for one in besides[:5]]
+    return errors.UnknownField(" ".join(said), **fields[0], fields=fields, besides=besides)
+
+
+def _no_such(found: Mapping[str, str | None]) -> str:
+    told, meant = f"There is no field '{found['field']}'.", found["nearest"]
+    return f"{told} Did you mean '{meant}'?" if meant else told
 
 
 _NESTED = (

@@ -81,6 +81,15 @@ def test_an_unknown_field_is_refused_with_the_nearest_right_name(served, name, n
     assert nearest is None or nearest in answer.body["message"]
 
 
+def test_everything_wrong_with_a_job_is_told_at_once(served):
+    job = {"name": "x", "comand": "true", "cpu_core": 4, "priority": "urgent"}
+    answer = served.api("POST", "/jobs", job)
+    assert answer.code == "unknown_field"
+    for words in ("Did you mean 'command'?", "Did you mean 'cpu_cores'?", "priority: must be"):
+        assert words in answer.body["message"]
+    assert [one["field"] for one in answer.body["params"]["besides"]] == ["priority"]
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
