@@ -113,7 +113,7 @@ lock: $(RUN_READY)
 	test -x $(BIN)/uv || $(PIP) uv
 	$(LOCK) --group build -o requirements-build.lock
 	$(LOCK) pyproject.toml --extra postgres -c requirements-build.lock -o requirements.lock
-	$(LOCK) pyproject.toml --extra postgres --extra ray --extra dev -c requirements.lock -c requirements-build.lock -o requirements-dev.lock
+	$(LOCK) pyproject.toml --extra postgres --extra ray --extra sweeps --extra dev -c requirements.lock -c requirements-build.lock -o requirements-dev.lock
 
 clean:
 	rm -rf $(VENV) build dist src/runyard/web web/node_modules .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results

@@ -70,7 +70,7 @@ class Truth:
             Path(self.path).write_text(json.dumps(record), encoding="utf-8")
 
 
-def arguments(description: str, **more: int) -> argparse.Namespace:
+def arguments(description: str, **more: float) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--steps", type=int, default=150, help="steps in all")
     parser.add_argument(
@@ -78,5 +78,5 @@ def arguments(description: str, **more: int) -> argparse.Namespace:
     )
     parser.add_argument("--truth", metavar="FILE", help="write what really happened to FILE")
     for name, default in more.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
+        parser.add_argument(f"--{name}", type=type(default), default=default)
     return parser.parse_args()
