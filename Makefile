@@ -20,9 +20,9 @@ PYTEST := $(BIN)/python -m pytest $(PYTEST_ARGS)
 help:
 	@echo "make run           set up, start the server and a demo job, print the address (RUN_ARGS='--port 9000')"
 	@echo "make test          set up and run every test that is not slow"
-	@echo "make test-slow     the rest"
+	@echo "make test-slow     the rest; with FRAMEWORKS_PYTHON=a python with torch also test-frameworks"
 	@echo "make test-gpu      those that need a real GPU (and a python3 with torch)"
-	@echo "make test-frameworks  callbacks inside real frameworks (FRAMEWORKS_PYTHON=a python that has them)"
+	@echo "make test-frameworks  real torch, transformers, Lightning, Keras, also on Ray (FRAMEWORKS_PYTHON=a python that has them)"
 	@echo "make chaos         10 minutes of kill -9 of anything under load (CHAOS_SECONDS, CHAOS_SEED)"
 	@echo "make check         format, lint, types, import contracts, documents"
 	@echo "make bench         measure speed against floors and the peers that are installed"
@@ -79,6 +79,7 @@ test: $(TEST_READY) $(WEB)
 
 test-slow: $(TEST_READY)
 	$(PYTEST) -m slow --outcomes=$(OUTCOMES)/test-slow.json || test $$? -eq 5
+	test -z "$(FRAMEWORKS_PYTHON)" || $(MAKE) --no-print-directory test-frameworks
 
 test-gpu: $(TEST_READY)
 	$(PYTEST) -m gpu --outcomes=$(OUTCOMES)/test-gpu.json
