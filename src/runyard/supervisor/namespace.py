@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import signal
 import time
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ _STATUS_BYTES = 4
 _LIMIT_REACHED = "no more namespaces are allowed (see user.max_*_namespaces of sysctl)"
 _LAST = b"."  # follows the status: nothing else lives inside
 _MORE = b"+"
+_HANDED_OVER_S = 0.05  # where the kernel cannot tell of a death
 _PATIENCE_S = 10.0  # beyond the leftover grace, which is the supervisor's to watch
 
 
@@ -50,6 +52,7 @@ def enter(plan: dict[str, Any], failure: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     told, tell = os.pipe()
     stands, standing = os.pipe()  # the stand-in holds `standing` for as long as it lives
+    stand_in = _pidfd_of_this()
     pid = os.fork()
     if pid:
         for fd in (failure, tell, stands):
@@ -66,7 +69,7 @@ def enter(plan: dict[str, Any], failure: int) -> None:
     pid = os.fork()
     if pid:
         os.close(failure)
-        _Init(pid, plan, tell, stands).run()
+        _Init(pid, plan, tell, stands, stand_in).run()
     os.close(tell)
     os.close(stands)
     os.setsid()
@@ -175,7 +178,9 @@ def _end_as(status: int) -> NoReturn:
 class _Init:
     """Process 1 of the namespace: passes signals on, reaps, reports how the job ended."""
 
-    def __init__(self, job: int, plan: dict[str, Any], tell: int, stands: int) -> None:
+    def __init__(
+        self, job: int, plan: dict[str, Any], tell: int, stands: int, stand_in: int | None
+    ) -> None:
         self._job = job
         self._job_ended = False
         self._mode = plan["term_mode"]
@@ -184,6 +189,7 @@ class _Init:
         )
         self._tell = tell
         self._stands = stands
+        self._stand_in = stand_in
         self._deadline = float("inf")
 
     def run(self) -> NoReturn:
@@ -234,8 +240,28 @@ class _Init:
         os.write(self._tell, status.to_bytes(_STATUS_BYTES, "big") + (_LAST if last else _MORE))
         if not last:
             os.read(self._stands, 1)
+            _await_death(self._stand_in)
             kernel.die_with_parent(signal.SIGKILL)
             self._deadline = time.monotonic() + self._leftover_s
+
+
+def _pidfd_of_this() -> int | None:
+    try:
+        return os.pidfd_open(os.getpid())
+    except OSError:
+        return None
+
+
+def _await_death(pidfd: int | None) -> None:
+    """Until its children have their new parent. A dying process closes its pipes before that, and
+    who asks in between to die with his parent is killed by the death of the old one."""
+    if pidfd is None:
+        time.sleep(_HANDED_OVER_S)
+        return
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    poll.poll()
+    os.close(pidfd)
 
 
 def _closed(fd: int) -> bool:
