@@ -56,11 +56,12 @@ def _is_bridge(pid: int) -> bool:
 
 
 def holding(truth: Truth) -> str:
-    """A tree that ignores SIGTERM: main, its child, and one in a session of its own."""
-    child = f"exec 9>{truth.path}; trap '' TERM; sleep 600"
+    """A tree that ignores SIGTERM: main, its child, and one in a session of its own. These
+    three and no more from the moment it said that it is up: they can be compared."""
+    child = f"exec 9>{truth.path}; trap '' TERM; exec sleep 600"
     return (
         f"exec 8>{truth.path}; trap '' TERM; setsid sh -c \"{child}\" & "
-        f'sh -c "{child}" & echo up; while :; do sleep 0.2; done'
+        f'sh -c "{child}" & echo up; exec sleep 600'
     )
 
 

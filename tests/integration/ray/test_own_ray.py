@@ -72,7 +72,7 @@ def test_keep_leaves_ray_and_job_and_finds_both(make_own):
     """R55: an upgrade of the server costs a job nothing."""
     yard = make_own("--on-shutdown", "keep").ready()
     leader = yard.record["leader"]["pid"]
-    ref = yard.submit("echo up; sleep 600", grace_s=1)
+    ref = yard.submit("echo up; exec sleep 600", grace_s=1)
     until(lambda: "up" in yard.logs(ref), 60)
     pids = marked(f"{ref}.1")
     assert yard.terminate(60) == 0
@@ -115,7 +115,7 @@ def test_own_ray_that_dies_is_started_again(make_own):
     yard = make_own(env={"RUNYARD_RECONCILE_INTERVAL": "2"}).ready()
     leader = yard.record["leader"]["pid"]
     marker = yard.folder / "again"
-    script = f"if [ -e {marker} ]; then exit 0; fi; touch {marker}; echo up; sleep 600"
+    script = f"if [ -e {marker} ]; then exit 0; fi; touch {marker}; echo up; exec sleep 600"
     ref = yard.submit(script, max_retries=2, grace_s=1)
     until(lambda: "up" in yard.logs(ref), 60)
     for pid in session_members(leader):

@@ -9,13 +9,11 @@ import time
 from ray_cluster import marked
 from yards import Truth, until
 
-TERM_IGNORED = "trap '' TERM; {extra} while :; do sleep 0.2; done"
-
 
 def _holding(truth):
     """A tree that does not heed SIGTERM, with a child in a session of its own."""
-    inner = f"exec 9>{truth.path}; setsid sh -c \"trap '' TERM; sleep 600\" & "
-    return f"exec 8>{truth.path}; trap '' TERM; {inner} echo up; while :; do sleep 0.2; done"
+    inner = f"exec 9>{truth.path}; setsid sh -c \"trap '' TERM; exec sleep 600\" & "
+    return f"exec 8>{truth.path}; trap '' TERM; {inner} echo up; exec sleep 600"
 
 
 def test_a_job_runs_on_a_node_and_its_end_is_known(ray_yard):
@@ -107,7 +105,7 @@ def test_server_kill9_job_runs_on_and_is_adopted(make_ray_yard, tmp_path):
     yard = make_ray_yard().start()
     go = tmp_path / "go"
     short = yard.submit(f"echo one; while [ ! -e {go} ]; do sleep 0.05; done; echo two; exit 5")
-    long = yard.submit("echo begun; sleep 600")
+    long = yard.submit("echo begun; exec sleep 600")
     until(lambda: "one" in yard.logs(short) and "begun" in yard.logs(long), 60)
     pids = marked(f"{long}.1")
     yard.kill9()
@@ -127,7 +125,7 @@ def test_server_kill9_job_runs_on_and_is_adopted(make_ray_yard, tmp_path):
 def test_shutdown_with_stop_ends_jobs_and_leaves_the_cluster(make_ray_yard):
     """A Ray we did not start is never stopped."""
     yard = make_ray_yard().start()
-    ref = yard.submit("echo up; sleep 600", grace_s=1)
+    ref = yard.submit("echo up; exec sleep 600", grace_s=1)
     until(lambda: "up" in yard.logs(ref), 60)
     assert yard.terminate(60) == 0
     assert not marked(f"{ref}.1")
@@ -137,7 +135,7 @@ def test_shutdown_with_stop_ends_jobs_and_leaves_the_cluster(make_ray_yard):
 
 def test_shutdown_with_keep_leaves_the_job_running(make_ray_yard):
     yard = make_ray_yard("--on-shutdown", "keep").start()
-    ref = yard.submit("echo up; sleep 600", grace_s=1)
+    ref = yard.submit("echo up; exec sleep 600", grace_s=1)
     until(lambda: "up" in yard.logs(ref), 60)
     pids = marked(f"{ref}.1")
     assert yard.terminate(60) == 0
