@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -24,6 +26,7 @@ TERMINAL = {"completed", "failed", "cancelled"}
 # those that the kernel gives to connections: a cluster on this machine has hundreds of them.
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 POOL = range(21000 + 200 * _WORKER, 21200 + 200 * _WORKER)
+_FREE = range(26000 + 400 * (_WORKER % 16), 26400 + 400 * (_WORKER % 16))
 # No gate may close on a busy test machine, and retries must not take minutes.
 SETTINGS = {
     "RUNYARD_PORT_RANGE": f"{POOL[0]}-{POOL[-1]}",
@@ -34,10 +37,11 @@ SETTINGS = {
     "RUNYARD_DOCKER_HOST": "off",  # whatever runs on the machine of who tests
 }
 SMALL = {"cpu_cores": 0.01, "memory_gb": 0.01, "gpu_count": 0, "max_retries": 0}
+_ports = itertools.cycle(random.SystemRandom().sample(_FREE, len(_FREE)))
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def until(condition: Callable[[], Any], seconds: float = 20, words: Any = "", every: float = 0.02):
+def until(condition: Callable[[], Any], seconds: float = 60, words: Any = "", every: float = 0.02):
     """The first true value of `condition`; fails with `words` after so many seconds."""
     deadline = time.monotonic() + seconds
     while True:
@@ -51,9 +55,15 @@ def until(condition: Callable[[], Any], seconds: float = 20, words: Any = "", ev
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that no connection and no test beside this one gets before it is listened on."""
+    for port in itertools.islice(_ports, len(_FREE)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("", port))  # free at every address of this machine
+            except OSError:
+                continue
+            return port
+    raise AssertionError(f"every port of {_FREE} is in use")
 
 
 def port_is_free(port: int) -> bool:
@@ -149,9 +159,9 @@ class RunningYard:
     def kill9(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
-    def terminate(self, seconds: float = 30) -> int:
+    def terminate(self, seconds: float = 60) -> int:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
@@ -229,7 +239,7 @@ class RunningYard:
     def status(self, ref: str) -> str:
         return str(self.job(ref)["status"])
 
-    def wait(self, ref: str, *states: str, seconds: float = 30) -> dict[str, Any]:
+    def wait(self, ref: str, *states: str, seconds: float = 60) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
             now = self.job(ref)
             if now["status"] in states:
@@ -332,13 +342,19 @@ def kill9(record: dict[str, Any] | None) -> None:
 
 
 def keeper_pid(data_dir: Path) -> int:
-    """Supervisors are forks of the keeper and look like it, but for their name."""
-    [pid] = [
-        pid
-        for pid in keepers_of(data_dir)
-        if Path(f"/proc/{pid}/comm").read_text().strip() == "runyard-keeper"
-    ]
+    """Supervisors are forks of the keeper and look like it, but for their name, which a new one
+    does not have yet."""
+    found = set(keepers_of(data_dir))
+    forks = {pid for pid in found if (now := stat(pid)) and now[1] in found}
+    [pid] = [pid for pid in found - forks if _name(pid) == "runyard-keeper"]
     return pid
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 class Truth:
