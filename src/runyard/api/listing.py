@@ -27,6 +27,7 @@ def chosen_jobs(
     q: str = "",
     label: Sequence[str] | None = None,
     since: str | None = None,
+    ended_since: str | None = None,
     array_id: str | None = None,
 ) -> JobFilter:
     return JobFilter(
@@ -36,6 +37,7 @@ def chosen_jobs(
         text=q.strip(),
         labels=dict(_label(entry) for entry in label or ()),
         since=moment("since", since),
+        ended_since=moment("ended_since", ended_since),
         array_id=array_id,
     )
 

@@ -108,6 +108,7 @@ class Client(Machines, JobLogs, AlertRules, Notifications, Results, Drills, Reco
         text: str | None = None,
         labels: Mapping[str, str] | None = None,
         since: float | str | None = None,
+        ended_since: float | str | None = None,
         limit: int | None = None,
         page_size: int = 200,
     ) -> Iterator[Job]:
@@ -119,6 +120,7 @@ class Client(Machines, JobLogs, AlertRules, Notifications, Results, Drills, Reco
             q=text,
             label=[f"{name}={value}" for name, value in (labels or {}).items()],
             since=since,
+            ended_since=ended_since,
         )
         left = limit
         while left is None or left > 0:

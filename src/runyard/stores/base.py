@@ -47,6 +47,7 @@ class JobFilter:
     text: str = ""  # part of the name, the description or the id
     labels: Mapping[str, str] = field(default_factory=dict)
     since: float | None = None  # submitted at or after
+    ended_since: float | None = None  # ended at or after: only jobs that have ended
     array_id: str | None = None
 
 

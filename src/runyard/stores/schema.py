@@ -23,6 +23,7 @@ KNOWN_REVISIONS = (
     "0004",
     "0005",
     "0006",
+    "0007",
 )  # oldest first; the last is what this release writes
 HEAD = KNOWN_REVISIONS[-1]
 

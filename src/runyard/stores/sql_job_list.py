@@ -131,6 +131,8 @@ def _exact_conditions(chosen: JobFilter) -> list[ColumnElement[bool]]:
         conditions.append(_jobs.array_id == chosen.array_id)
     if chosen.since is not None:
         conditions.append(_jobs.submitted_at >= chosen.since)
+    if chosen.ended_since is not None:
+        conditions.append(_jobs.completed_at >= chosen.ended_since)
     for name, value in chosen.labels.items():
         labelled = select(job_labels.c.job_id).where(
             job_labels.c.name == name, job_labels.c.value == value

@@ -127,6 +127,7 @@ training_jobs = Table(
     _only("ix_training_jobs_array_id", "array_id", where="array_id IS NOT NULL"),
     Index("ix_training_jobs_owner", "owner", "id"),
     Index("ix_training_jobs_submitted_at", "submitted_at"),
+    _only("ix_training_jobs_completed_at", "completed_at", where="completed_at IS NOT NULL"),
     _only("ix_training_jobs_ready_by_shape", "shape_id", "queued_at", "id", where=IS_READY),
     _only("ix_training_jobs_ready_by_priority", "priority", "queued_at", "id", where=IS_READY),
     _only("ix_training_jobs_not_ready", "queued_at", "id", where=IS_NOT_READY),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from runyard.domain import errors
-from runyard.domain.job import ArrayPlace, JobType
-from runyard.domain.states import JobStatus
+from runyard.domain import errors, events
+from runyard.domain.events import Event
+from runyard.domain.job import ArrayPlace, Job, JobType
+from runyard.domain.states import JobStatus, Move, move
 from runyard.stores.base import JOB_ORDERS, JobFilter, Store
 from runyard.testing.store_samples import START, new_job, scheduling, submit
 
@@ -16,6 +17,11 @@ def _names(store: Store, chosen: JobFilter) -> list[str]:
         page = reader.jobs(chosen)
     assert page.total == len(page.jobs)
     return [job.spec.name for job in page.jobs]
+
+
+def _failing(job: Job, at: float) -> Move:
+    event = Event(events.JOB_FAILED, at, "scheduler")
+    return move(job.id, JobStatus.SCHEDULED, JobStatus.FAILED, event, completed_at=at)
 
 
 class ListContract:
@@ -71,6 +77,21 @@ class ListContract:
         assert _names(store, JobFilter(array_id="arr")) == ["c"]
         pending = (JobStatus.PENDING,)
         assert _names(store, JobFilter(owners=("anna",), statuses=pending)) == ["c"]
+
+    def test_by_when_they_ended_however_long_ago_they_were_submitted(self, store: Store) -> None:
+        early, late, _ = jobs = submit(
+            store, new_job(name="early"), new_job(name="late"), new_job(name="runs on")
+        )
+        ends = [_failing(late, START + 9_000), _failing(early, START + 10_000)]
+        store.write(lambda tx: [tx.apply(done) for done in [*map(scheduling, jobs), *ends]])
+        assert _names(store, JobFilter(ended_since=START + 8_000)) == ["late", "early"]
+        assert _names(store, JobFilter(ended_since=START + 10_000)) == ["early"]
+        assert _names(store, JobFilter(ended_since=START + 10_001)) == []
+        assert _names(store, JobFilter(since=START + 8_000)) == []
+        with store.read() as reader:
+            page = reader.jobs(JobFilter(ended_since=START), limit=1, order="-ended")
+            assert ([job.spec.name for job in page.jobs], page.total) == (["early"], 2)
+            assert reader.count_jobs(JobFilter(ended_since=START)) == {JobStatus.FAILED: 2}
 
     def test_by_labels_all_of_them(self, store: Store) -> None:
         submit(

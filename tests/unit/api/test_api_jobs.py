@@ -141,6 +141,13 @@ def test_lists_are_filtered_and_paged(served):
     since = served.job(jobs[3])["submitted_at"]
     assert len(served.api("GET", "/jobs", since=since, label="set=paged").body) == 2
     assert served.api("GET", "/jobs", since=str(time.time() + 60)).body == []
+    ended = str(time.time())
+    assert served.api("GET", "/jobs", ended_since="0", label="set=paged").body == []
+    served.api("POST", f"/jobs/{jobs[1]}/cancel")
+    found = served.api("GET", "/jobs", ended_since=ended, label="set=paged").body
+    assert [job["job_id"] for job in found] == [jobs[1]]
+    counted = served.api("GET", "/jobs/counts", ended_since=ended, label="set=paged").body
+    assert counted["counts"]["cancelled"] == counted["total"] == 1
 
 
 @pytest.mark.parametrize(
@@ -150,6 +157,7 @@ def test_lists_are_filtered_and_paged(served):
         {"type": "quick"},
         {"label": "novalue"},
         {"since": "yesterday"},
+        {"ended_since": "tonight"},
         {"limit": "0"},
         {"limit": "501"},
         {"limit": "many"},

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 
 import pytest
+from sqlalchemy import func, select
 
 from runyard.domain.job import ArrayPlace, Priority
 from runyard.stores import sql_alerts, sql_attempts, sql_events, sql_jobs, sql_leases, sql_queue
+from runyard.stores.base import JobFilter
 from runyard.stores.opening import open_store
-from runyard.stores.prepared import PreparedStatements
+from runyard.stores.prepared import PreparedStatements, Statement
+from runyard.stores.sql_job_list import _exact_conditions
 from runyard.stores.sqlite_connection import sqlite_dialect
+from runyard.stores.tables import training_jobs
 from runyard.testing.store_samples import new_job, submit
 
 SEEKS = {
@@ -63,6 +67,17 @@ def test_shapes_that_nothing_waits_for_are_not_looked_at(store):
     submit(store, *(new_job(ready=False, array=ArrayPlace(f"a{n}", 0)) for n in range(500)))
     submit(store, *(new_job() for _ in range(2000)))
     assert _steps(store) <= few * 1.2
+
+
+def test_what_ended_lately_is_found_among_all_that_ever_ended(store, query):  # noqa: ARG001
+    chosen = _exact_conditions(JobFilter(ended_since=1.0))
+    ended = training_jobs.c.completed_at.desc().nulls_last()
+    newest = select(training_jobs).where(*chosen).order_by(ended, training_jobs.c.id.desc())
+    count = select(func.count().label("many")).where(*chosen)
+    for statement in (newest.limit(200), count):
+        sql = PreparedStatements(sqlite_dialect()).get(Statement(statement)).sql
+        steps = [row[3] for row in query("EXPLAIN QUERY PLAN " + sql, *[1] * sql.count("?"))]
+        assert ["ix_training_jobs_completed_at" in step for step in steps] == [True], steps
 
 
 def _steps(store):

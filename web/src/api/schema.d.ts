@@ -4362,8 +4362,10 @@ export interface operations {
                 q?: string;
                 /** @description `name=value`; all must fit. */
                 label?: string[] | null;
-                /** @description ISO 8601 or seconds since 1970. */
+                /** @description Submitted then or later: ISO 8601 or seconds since 1970. */
                 since?: string | null;
+                /** @description Ended then or later: ISO 8601 or seconds since 1970. */
+                ended_since?: string | null;
                 array_id?: string | null;
                 limit?: number;
                 cursor?: string | null;
@@ -4473,8 +4475,10 @@ export interface operations {
                 q?: string;
                 /** @description `name=value`; all must fit. */
                 label?: string[] | null;
-                /** @description ISO 8601 or seconds since 1970. */
+                /** @description Submitted then or later: ISO 8601 or seconds since 1970. */
                 since?: string | null;
+                /** @description Ended then or later: ISO 8601 or seconds since 1970. */
+                ended_since?: string | null;
                 array_id?: string | null;
             };
             header?: never;
@@ -6964,8 +6968,10 @@ export interface operations {
                 q?: string;
                 /** @description `name=value`; all must fit. */
                 label?: string[] | null;
-                /** @description ISO 8601 or seconds since 1970. */
+                /** @description Submitted then or later: ISO 8601 or seconds since 1970. */
                 since?: string | null;
+                /** @description Ended then or later: ISO 8601 or seconds since 1970. */
+                ended_since?: string | null;
                 array_id?: string | null;
                 limit?: number;
                 cursor?: string | null;

@@ -16,6 +16,8 @@ from runyard.wire import answers as shapes
 router = APIRouter()
 
 _LONGEST_PAGE = 500
+_SUBMITTED_SINCE = "Submitted then or later: ISO 8601 or seconds since 1970."
+_ENDED_SINCE = "Ended then or later: ISO 8601 or seconds since 1970."
 Order = Literal[
     "submitted",
     "-submitted",
@@ -67,7 +69,8 @@ def list_jobs(
     owner: Annotated[list[str] | None, Query()] = None,
     q: Annotated[str, Query(max_length=200, description="In name, description or id.")] = "",
     label: Annotated[list[str] | None, Query(description="`name=value`; all must fit.")] = None,
-    since: Annotated[str | None, Query(description="ISO 8601 or seconds since 1970.")] = None,
+    since: Annotated[str | None, Query(description=_SUBMITTED_SINCE)] = None,
+    ended_since: Annotated[str | None, Query(description=_ENDED_SINCE)] = None,
     array_id: Annotated[str | None, Query(max_length=200)] = None,
     limit: Annotated[int, Query(ge=1, le=_LONGEST_PAGE)] = 50,
     cursor: Annotated[str | None, Query(max_length=500)] = None,
@@ -76,7 +79,14 @@ def list_jobs(
 ) -> Response:
     """Newest first. `X-Total-Count`, `X-Next-Cursor` and `Link` tell about the other pages."""
     chosen = chosen_jobs(
-        status=status, type=type, owner=owner, q=q, label=label, since=since, array_id=array_id
+        status=status,
+        type=type,
+        owner=owner,
+        q=q,
+        label=label,
+        since=since,
+        ended_since=ended_since,
+        array_id=array_id,
     )
     page, views = asking.yard(request).jobs(chosen, limit, cursor, sort, curves=curves)
     return Json([answers.job(view) for view in views], headers=page_headers(request, page))
@@ -89,11 +99,20 @@ def count_jobs(
     owner: Annotated[list[str] | None, Query()] = None,
     q: Annotated[str, Query(max_length=200, description="In name, description or id.")] = "",
     label: Annotated[list[str] | None, Query(description="`name=value`; all must fit.")] = None,
-    since: Annotated[str | None, Query(description="ISO 8601 or seconds since 1970.")] = None,
+    since: Annotated[str | None, Query(description=_SUBMITTED_SINCE)] = None,
+    ended_since: Annotated[str | None, Query(description=_ENDED_SINCE)] = None,
     array_id: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
     """How many of the chosen jobs have each status."""
-    chosen = chosen_jobs(type=type, owner=owner, q=q, label=label, since=since, array_id=array_id)
+    chosen = chosen_jobs(
+        type=type,
+        owner=owner,
+        q=q,
+        label=label,
+        since=since,
+        ended_since=ended_since,
+        array_id=array_id,
+    )
     found = asking.yard(request).pages.counts(chosen)
     return Json({"counts": found, "total": sum(found.values())})
 
