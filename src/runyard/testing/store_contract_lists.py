@@ -8,7 +8,7 @@ from runyard.domain import errors, events
 from runyard.domain.events import Event
 from runyard.domain.job import ArrayPlace, Job, JobType
 from runyard.domain.states import JobStatus, Move, move
-from runyard.stores.base import JOB_ORDERS, JobFilter, Store
+from runyard.stores.base import JOB_ORDERS, JobFilter, Store, Transaction
 from runyard.testing.store_samples import START, new_job, scheduling, submit
 
 
@@ -17,6 +17,14 @@ def _names(store: Store, chosen: JobFilter) -> list[str]:
         page = reader.jobs(chosen)
     assert page.total == len(page.jobs)
     return [job.spec.name for job in page.jobs]
+
+
+def _apply(store: Store, *moves: Move) -> None:
+    def write(tx: Transaction) -> None:
+        for done in moves:
+            tx.apply(done)
+
+    store.write(write)
 
 
 def _failing(job: Job, at: float) -> Move:
@@ -83,7 +91,7 @@ class ListContract:
             store, new_job(name="early"), new_job(name="late"), new_job(name="runs on")
         )
         ends = [_failing(late, START + 9_000), _failing(early, START + 10_000)]
-        store.write(lambda tx: [tx.apply(done) for done in [*map(scheduling, jobs), *ends]])
+        _apply(store, *map(scheduling, jobs), *ends)
         assert _names(store, JobFilter(ended_since=START + 8_000)) == ["late", "early"]
         assert _names(store, JobFilter(ended_since=START + 10_000)) == ["early"]
         assert _names(store, JobFilter(ended_since=START + 10_001)) == []
