@@ -257,7 +257,7 @@ class RunningYard:
         asked = urllib.parse.urlencode({"tail": 1000, **query})
         return self.ask(f"/jobs/{ref}/logs?{asked}")["logs"]
 
-    def cancel(self, ref: str, wait: float = 20) -> Answer:
+    def cancel(self, ref: str, wait: float = 60) -> Answer:
         return self.api("POST", f"/jobs/{ref}/cancel?wait={wait}", timeout=wait + 20)
 
     # CLI

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -62,7 +61,7 @@ class Contained(RunningYard):
         """`unshare` kills its child, and the kernel everything inside."""
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(60)
         super().stop()
 
 
@@ -86,8 +85,12 @@ def truth(tmp_path):
     made.close()
 
 
-def hold(truth, then="exec sleep 600"):
-    return ["sh", "-c", f"exec 9>{truth.path}; echo up >&9; {then}"]
+LOOP = "while :; do sleep 0.05; done"
+
+
+def hold(truth, then="exec sleep 600", trap=":"):
+    """What a signal does is settled before it says that it is up."""
+    return ["sh", "-c", f"exec 9>{truth.path}; {trap}; echo up >&9; {then}"]
 
 
 def up(truth, count=1):
@@ -112,7 +115,7 @@ def test_killed_server_is_started_again_and_adopts(make_contained, truth, tmp_pa
     assert yard.wait(ref, "failed")["reason"]["params"]["code"] == 7
     assert len(yard.attempts(ref)) == 1
     yard.tell()
-    assert yard.process.wait(30) == 0, yard.said()
+    assert yard.process.wait(60) == 0, yard.said()
 
 
 def test_sigterm_ends_everything(make_contained, truth):
@@ -121,7 +124,7 @@ def test_sigterm_ends_everything(make_contained, truth):
     refs = [yard.submit(hold(truth), grace_s=30) for _ in range(3)]
     up(truth, 3)
     yard.tell()
-    assert yard.process.wait(30) == 0, yard.said()
+    assert yard.process.wait(60) == 0, yard.said()
     assert not truth.held()
     yard.start()
     for ref in refs:
@@ -134,16 +137,17 @@ def test_kept_jobs_are_told_and_tried_again(make_contained, truth, tmp_path):
     attempt comes by itself."""
     yard = make_contained("--on-shutdown", "keep").start()
     saved = tmp_path / "saved"
-    then = f"trap 'echo x >>{saved}; exit 0' TERM; while :; do sleep 0.05; done"
-    ref = yard.submit(hold(truth, then), grace_s=30, max_retries=1)
+    trap = f"trap 'echo x >>{saved}; exit 0' TERM"
+    ref = yard.submit(hold(truth, LOOP, trap), grace_s=30, max_retries=1)
     up(truth)
     yard.wait(ref, "running")
     yard.tell()
-    assert yard.process.wait(30) == 0, yard.said()
+    assert yard.process.wait(60) == 0, yard.said()
     assert saved.read_text() == "x\n"
     assert not truth.held()
     yard.start()
     up(truth, 2)
+    yard.wait(ref, "running")
     first, second = yard.attempts(ref)
     assert (first["end"], second["status"]) == ("lost", "running")
     assert yard.cancel(ref).body["status"] == "cancelled"
@@ -151,13 +155,13 @@ def test_kept_jobs_are_told_and_tried_again(make_contained, truth, tmp_path):
 
 def test_a_second_signal_does_not_wait(make_contained, truth):
     yard = make_contained("--on-shutdown", "keep").start()
-    ref = yard.submit(hold(truth, "trap '' TERM; while :; do sleep 0.05; done"), grace_s=600)
+    ref = yard.submit(hold(truth, LOOP, "trap '' TERM"), grace_s=600)
     up(truth)
     yard.wait(ref, "running")
     yard.tell()
     until(lambda: "is told to end" in yard.said(), words=yard.said)
     yard.tell(signal.SIGINT)
-    assert yard.process.wait(30) == 0, yard.said()
+    assert yard.process.wait(60) == 0, yard.said()
     until(lambda: not truth.held())
 
 
@@ -168,7 +172,7 @@ def test_the_end_of_the_container_is_recorded(make_contained, truth):
     up(truth)
     yard.wait(ref, "running")
     os.kill(yard.init, signal.SIGKILL)
-    yard.process.wait(10)
+    yard.process.wait(60)
     until(lambda: not truth.held())
     yard.start()
     up(truth, 2)
@@ -193,9 +197,9 @@ def test_orphans_are_reaped(make_contained):
 
     def settled():
         below = process_table.children(yard.init)
-        names = [Path(f"/proc/{pid}/comm").read_text().strip() for pid in below if stat(pid)]
+        names = [process_table.read(f"/proc/{pid}/comm") or b"" for pid in below]
         states = [found[0] for pid in below if (found := stat(pid))]
-        return "sleep" not in names and "sh" not in names and "Z" not in states
+        return not {b"sleep\n", b"sh\n"} & {*names} and "Z" not in states
 
     until(settled)
     assert yard.up()
@@ -210,14 +214,14 @@ def test_exit_code_kept(make_contained):
 
 def test_exit_code_of_a_server_that_does_not_end_in_order(make_contained, truth):
     yard = make_contained().start()
-    yard.submit(hold(truth, "trap '' TERM; while :; do sleep 0.05; done"), grace_s=600)
+    yard.submit(hold(truth, LOOP, "trap '' TERM"), grace_s=600)
     up(truth)
     yard.tell()
     until(lambda: "shutting down" in log_of(yard), words=lambda: log_of(yard))
     os.kill(yard.server, signal.SIGKILL)
     until(lambda: "is told to end" in yard.said(), words=yard.said)
     yard.tell()
-    assert yard.process.wait(30) == 128 + signal.SIGKILL
+    assert yard.process.wait(60) == 128 + signal.SIGKILL
     until(lambda: not truth.held())
 
 
