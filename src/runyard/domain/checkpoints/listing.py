@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -38,8 +38,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One checkpoint. `path` is what a program resumes from; `parts` are all its files. `whole`
-    is False when parts that its own names promise are not there."""
+    """One checkpoint, whole or not. `path` is what a program resumes from; `parts` are all its
+    files that are there."""
 
     path: str
     kind: Kind
@@ -48,7 +48,6 @@ class Found:
     size: int
     mtime: float  # of its newest part
     parts: tuple[str, ...]
-    whole: bool = True
 
 
 _UNFINISHED = re.compile(
@@ -60,8 +59,8 @@ _HF = re.compile(r"checkpoint-(\d{1,12})$")
 _DEEPSPEED = re.compile(r"global_step(\d{1,12})$")
 _MEGATRON = re.compile(r"iter_(\d{1,12})$")
 _ORBAX_MARKS = ("_CHECKPOINT_METADATA", "_METADATA", "commit_success.txt", "manifest.ocdbt")
-_SHARD = re.compile(r"(.{0,300}?)-?(\d{5})-of-(\d{5})(\.safetensors|\.bin|$)")
-_TF_DATA = re.compile(r"(.{1,300})\.data-(\d{5})-of-(\d{5})$")
+_SHARD = re.compile(r"(.{0,300}?)-?\d{5}-of-\d{5}\.safetensors")
+_TF_DATA = re.compile(r"(.{1,300})\.data-\d{5}-of-\d{5}$")
 _FILES = {
     ".ckpt": Kind.LIGHTNING,
     ".pt": Kind.TORCH,
@@ -133,8 +132,7 @@ def _directories(files: Sequence[Listed]) -> list[Found]:
         kind = _directory_kind(path, inside[path])
         if kind is not None:
             done.append(path)
-            whole = _KIND_WHOLE.get(kind, _any_file)(path, inside[path])
-            found.append(_made(path, kind, inside[path], whole=whole))
+            found.append(_made(path, kind, inside[path]))
     return found
 
 
@@ -161,79 +159,36 @@ def _directory_kind(path: str, inside: Sequence[Listed]) -> Kind | None:
     return None
 
 
-def _any_file(_path: str, inside: Sequence[Listed]) -> bool:
-    return any(file.size > 0 for file in inside)
-
-
-def _hf_whole(path: str, inside: Sequence[Listed]) -> bool:
-    """The state is written last; shards must be all there."""
-    own = {file.path[len(path) + 1 :]: file.size for file in inside}
-    return own.get("trainer_state.json", 0) > 0 and shards_complete(own)
-
-
-def _shards_whole(path: str, inside: Sequence[Listed]) -> bool:
-    own = {file.path[len(path) + 1 :]: file.size for file in inside}
-    return any(name.endswith(".metadata") and size > 0 for name, size in own.items())
-
-
-_KIND_WHOLE: dict[Kind, Callable[[str, Sequence[Listed]], bool]] = {
-    Kind.HUGGINGFACE: _hf_whole,
-    Kind.DISTRIBUTED: _shards_whole,
-}
-
-
-def shards_complete(sizes: dict[str, int]) -> bool:
-    """Whether every N-of-M among the names has all its M parts, none of them empty."""
-    groups: dict[tuple[str, str, str], set[int]] = defaultdict(set)
-    for name, size in sizes.items():
-        shard = _SHARD.fullmatch(name)
-        if shard is not None and size > 0:
-            groups[shard[1], shard[3], shard[4]].add(int(shard[2]))
-        elif shard is not None:
-            groups[shard[1], shard[3], shard[4]].add(-1)
-    return all(
-        numbers in (set(range(1, int(of) + 1)), set(range(int(of))))
-        for (_, of, _), numbers in groups.items()
-    )
-
-
 def _tensorflow(files: Sequence[Listed]) -> list[Found]:
     by_path = {file.path: file for file in files}
     data: dict[str, list[Listed]] = defaultdict(list)
-    promised: dict[str, int] = {}
     for file in files:
         match = _TF_DATA.fullmatch(file.path)
         if match is not None:
             data[match[1]].append(file)
-            promised[match[1]] = int(match[3])
     found = []
     for name, parts in data.items():
-        index = by_path.get(f"{name}.index")
-        meta = by_path.get(f"{name}.meta")
-        whole = index is not None and len(parts) == promised[name]
-        own = [*parts, *(file for file in (index, meta) if file is not None)]
-        found.append(_made(name, Kind.TENSORFLOW, own, whole=whole))
+        beside = (by_path.get(f"{name}{end}") for end in (".index", ".meta"))
+        own = [*parts, *(file for file in beside if file is not None)]
+        found.append(_made(name, Kind.TENSORFLOW, own))
     return found
 
 
 def _sharded(files: Sequence[Listed]) -> list[Found]:
     """A directory, or the files beside an index, that hold one model in shards."""
-    groups: dict[tuple[str, str], dict[str, Listed]] = defaultdict(dict)
+    groups: dict[tuple[str, str], list[Listed]] = defaultdict(list)
     for file in files:
         folder, _, name = file.path.rpartition("/")
         shard = _SHARD.fullmatch(name)
-        if shard is not None and shard[4] == ".safetensors":
-            groups[folder, shard[1]][name] = file
+        if shard is not None:
+            groups[folder, shard[1]].append(file)
     found = []
     known = {file.path: file for file in files}
     for (folder, stem), shards in groups.items():
-        prefix = f"{folder}/" if folder else ""
-        index = known.get(f"{prefix}{stem}.safetensors.index.json")
-        parts = [*shards.values(), *([] if index is None else [index])]
-        sizes = {name: file.size for name, file in shards.items()}
-        path = folder or (index.path if index is not None else f"{prefix}{stem}")
-        whole = index is not None and shards_complete(sizes)
-        found.append(_made(path, Kind.SHARDED_SAFETENSORS, parts, whole=whole))
+        index = f"{folder}/{stem}" if folder else stem
+        index += ".safetensors.index.json"
+        parts = [*shards, *([known[index]] if index in known else [])]
+        found.append(_made(folder or index, Kind.SHARDED_SAFETENSORS, parts))
     return found
 
 
@@ -243,11 +198,11 @@ def _single(files: Sequence[Listed]) -> list[Found]:
         name = file.path.rpartition("/")[2]
         kind = next((kind for end, kind in _FILES.items() if name.endswith(end)), None)
         if kind is not None and name not in _NO_CHECKPOINT and not name.startswith("rng_state_"):
-            found.append(_made(file.path, kind, [file], whole=file.size > 0))
+            found.append(_made(file.path, kind, [file]))
     return found
 
 
-def _made(path: str, kind: Kind, parts: Sequence[Listed], *, whole: bool = True) -> Found:
+def _made(path: str, kind: Kind, parts: Sequence[Listed]) -> Found:
     step, epoch = step_names.read(path)
     return Found(
         path,
@@ -257,5 +212,4 @@ def _made(path: str, kind: Kind, parts: Sequence[Listed], *, whole: bool = True)
         sum(file.size for file in parts),
         max(file.mtime for file in parts),
         tuple(sorted(file.path for file in parts)),
-        whole and any(file.size > 0 for file in parts),
     )

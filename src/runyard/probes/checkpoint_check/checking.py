@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from runyard.probes.checkpoint_check import folders, manifests, single_files
+from runyard.probes.checkpoint_check import folders, manifests, shards, single_files
 from runyard.probes.checkpoint_check.verdicts import (
     BAD,
     GONE,
@@ -76,8 +76,8 @@ def _inside(path: str, finding: Finding, clock: manifests.Clock) -> None:
 def _by_format(path: str, family: str) -> int | None:
     if os.path.isdir(path):
         return folders.check(path, family)
-    if folders.is_index(path):
-        folders.check_index(path)
+    if shards.is_index(path):
+        shards.check_index(path)
     elif os.path.exists(path):
         single_files.check(path)
     else:
@@ -95,6 +95,8 @@ def _judged(finding: Finding, verdict: str, code: str, params: dict[str, object]
 def _family(path: str) -> str:
     if os.path.isdir(path):
         return folders.family(path)
+    if shards.is_index(path):
+        return "safetensors" if ".safetensors." in path else "torch"
     if not os.path.exists(path):
         return "tensorflow"
     return _FAMILIES.get(os.path.splitext(path)[1].lower(), "file")
@@ -102,7 +104,7 @@ def _family(path: str) -> str:
 
 def _seen(path: str) -> tuple[int, float] | None:
     """Size and newest change of all of it; None if it is not there. A TensorFlow checkpoint is
-    named by what its files begin with."""
+    named by what its files begin with, shards by their index, whether it was written or not."""
     try:
         if os.path.isdir(path):
             return _sum(_files_below(path), os.stat(path).st_mtime)
@@ -110,7 +112,9 @@ def _seen(path: str) -> tuple[int, float] | None:
             found = os.stat(path)
             return found.st_size, found.st_mtime
         folder, base = os.path.split(path)
-        mine = (f"{base}.index", f"{base}.data-")
+        mine: tuple[str, ...] = (f"{base}.index", f"{base}.data-")
+        if shards.is_index(base):
+            mine = (f"{shards.begins(base)}-",)
         files = [os.path.join(folder, n) for n in os.listdir(folder) if n.startswith(mine)]
         return _sum(files, 0.0) if files else None
     except OSError:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from collections.abc import Iterator
 
-from runyard.probes.checkpoint_check import single_files
-from runyard.probes.checkpoint_check.verdicts import Flaw, Unproven, is_unfinished, listed
+from runyard.probes.checkpoint_check import shards, single_files
+from runyard.probes.checkpoint_check.verdicts import Flaw, Unproven, is_unfinished, listed, size_of
 
 _TRAINER_STATE = "trainer_state.json"
-_INDEX_END = (".safetensors.index.json", ".bin.index.json")
 _WEIGHTS = re.compile(
     r"((adapter_|diffusion_pytorch_|flax_|tf_|pytorch_)?model|weights|consolidated)"
     r".*\.(safetensors|bin|pt|pth|msgpack|h5)$"
@@ -54,12 +53,16 @@ def check(path: str, kind: str) -> int | None:
         _orbax(path, names)
     elif kind == "tensorflow":
         tensorflow(path, names)
-    elif ".metadata" in names:
+    elif ".metadata" in names or any(name.endswith(".distcp") for name in names):
         _distributed_torch(path, names)
     elif not any(name.lower().endswith(single_files.KNOWN_ENDS) for name in names):
         unproven = Unproven("format_not_checked")
-    _indexes(path, names)
-    _every_file(path)
+    for folder, files in _folders(path):
+        try:
+            shards.check(folder, files)
+        except Unproven as found:
+            unproven = found
+        _every_file(folder, files)
     if unproven is not None:
         raise unproven
     return step
@@ -67,7 +70,7 @@ def check(path: str, kind: str) -> int | None:
 
 def _huggingface(path: str, names: list[str]) -> int:
     if not any(_WEIGHTS.match(name) or _SHARDED_FOLDER.match(name) for name in names) and not any(
-        name.endswith(_INDEX_END) for name in names
+        name.endswith(shards.INDEX_END) for name in names
     ):
         raise Flaw("missing_file", file="model.safetensors")
     # Written after the weights and the optimizer: without it the save was not finished.
@@ -117,67 +120,27 @@ def _data_parts(path: str, names: list[str], base: str) -> None:
 
 
 def _distributed_torch(path: str, names: list[str]) -> None:
-    if os.path.getsize(os.path.join(path, ".metadata")) == 0:
+    """The metadata are written last, when all parts are there."""
+    if size_of(os.path.join(path, ".metadata")) == 0:
         raise Flaw("empty_file", file=".metadata")
     if not any(name.endswith(".distcp") for name in names):
         raise Flaw("missing_file", file="__0_0.distcp")
 
 
-def _indexes(path: str, names: list[str]) -> None:
-    """The parts that an index names must be there, with the tensors it says they hold."""
-    for name in names:
-        if is_index(name):
-            check_index(os.path.join(path, name))
-
-
-def is_index(path: str) -> bool:
-    return path.endswith(_INDEX_END)
-
-
-def check_index(place: str) -> None:
-    path, name = os.path.split(place)
-    index = single_files.read_json(place)
-    weights = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(weights, dict) or not weights:
-        raise Flaw("damaged", file=name)
-    for part, tensors in _by_part(weights, name).items():
-        file = os.path.join(path, part)
-        if not os.path.isfile(file):
-            raise Flaw("missing_file", file=part)
-        if part.endswith(".safetensors"):
-            if not tensors <= single_files.tensors_of(file):
-                raise Flaw("missing_tensors", file=part)
-        else:
-            _one(file)
-
-
-def _by_part(weights: dict[str, Any], name: str) -> dict[str, set[str]]:
-    parts: dict[str, set[str]] = {}
-    for tensor, part in weights.items():
-        if not isinstance(part, str) or os.path.isabs(part) or ".." in part.split("/"):
-            raise Flaw("damaged", file=name)
-        parts.setdefault(part, set()).add(tensor)
-    return parts
-
-
-def _every_file(path: str) -> None:
-    """What has a format that can be checked is checked; a folder of links is not left."""
+def _folders(path: str) -> Iterator[tuple[str, list[str]]]:
+    """It and those below, with their files; a folder of links is not left."""
     count = 0
     for folder, below, names in os.walk(path):
         if folder[len(path) :].count(os.sep) >= _MOST_DEEP:
             below.clear()
-        for name in names:
-            count += 1
-            if count > _MOST_FILES:
-                return
-            if is_unfinished(name):
-                continue
-            if name.lower().endswith(single_files.KNOWN_ENDS):
-                _one(os.path.join(folder, name))
+        yield folder, [name for name in names if not is_unfinished(name)]
+        count += len(names)
+        if count > _MOST_FILES:
+            return
 
 
-def _one(file: str) -> None:
-    try:
-        single_files.check(file)
-    except Unproven:
-        return  # a pickle of arguments or of the random state among files that are proven
+def _every_file(folder: str, names: list[str]) -> None:
+    """What has a format that can be checked is checked."""
+    for name in names:
+        if name.lower().endswith(single_files.KNOWN_ENDS):
+            single_files.check_among_others(os.path.join(folder, name))

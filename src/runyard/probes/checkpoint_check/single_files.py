@@ -34,6 +34,15 @@ def check(path: str) -> None:
         _by_content(path, name, size)
 
 
+def check_among_others(path: str) -> None:
+    """One that proves nothing is no flaw: the arguments or the random state, pickled beside
+    files that are proven."""
+    try:
+        check(path)
+    except Unproven:
+        return
+
+
 def _by_content(path: str, name: str, size: int) -> None:
     with _open(path) as file:
         start = file.read(8)

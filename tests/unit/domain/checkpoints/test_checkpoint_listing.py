@@ -20,9 +20,7 @@ def listed(*paths, size=10):
 
 
 def seen(*paths, pattern=None):
-    return [
-        (one.path, one.kind.value, one.step, one.whole) for one in find(listed(*paths), pattern)
-    ]
+    return [(one.path, one.kind.value, one.step) for one in find(listed(*paths), pattern)]
 
 
 @pytest.mark.parametrize(
@@ -67,18 +65,16 @@ def test_huggingface():
         "checkpoint-1000/model.safetensors",
         "checkpoint-1000/optimizer.pt",
     ) == [
-        ("checkpoint-500", "huggingface", 500, True),
-        ("checkpoint-1000", "huggingface", 1000, False),
+        ("checkpoint-500", "huggingface", 500),
+        ("checkpoint-1000", "huggingface", 1000),
     ]
 
 
 def test_huggingface_in_shards():
     whole = ["c/checkpoint-5/trainer_state.json", "c/checkpoint-5/model.safetensors.index.json"]
     whole += [f"c/checkpoint-5/model-0000{n}-of-00003.safetensors" for n in (1, 2, 3)]
-    assert seen(*whole) == [("c/checkpoint-5", "huggingface", 5, True)]
-    assert seen(*whole[:-1]) == [("c/checkpoint-5", "huggingface", 5, False)]
-    empty = [*whole[:-1], (whole[-1], 0, 9.0)]
-    assert seen(*empty) == [("c/checkpoint-5", "huggingface", 5, False)]
+    assert seen(*whole) == [("c/checkpoint-5", "huggingface", 5)]
+    assert seen(*whole[:-1]) == [("c/checkpoint-5", "huggingface", 5)], "whole or not"
 
 
 def test_lightning():
@@ -88,30 +84,30 @@ def test_lightning():
         "epoch=2-step=30.ckpt/checkpoint/mp_rank_00_model_states.pt",
         "epoch=2-step=30.ckpt/latest",
     ) == [
-        ("lightning_logs/version_0/checkpoints/epoch=1-step=20.ckpt", "lightning", 20, True),
-        ("last.ckpt", "lightning", None, True),
-        ("epoch=2-step=30.ckpt", "lightning", 30, True),
+        ("lightning_logs/version_0/checkpoints/epoch=1-step=20.ckpt", "lightning", 20),
+        ("last.ckpt", "lightning", None),
+        ("epoch=2-step=30.ckpt", "lightning", 30),
     ]
 
 
 def test_files():
     assert seen("step_10.pt", "model_20.pth", ("x/40.safetensors", 0, 9.0), "m.keras", "w.h5") == [
-        ("step_10.pt", "torch", 10, True),
-        ("model_20.pth", "torch", 20, True),
-        ("m.keras", "keras", None, True),
-        ("w.h5", "keras", None, True),
-        ("x/40.safetensors", "safetensors", None, False),
+        ("step_10.pt", "torch", 10),
+        ("model_20.pth", "torch", 20),
+        ("m.keras", "keras", None),
+        ("w.h5", "keras", None),
+        ("x/40.safetensors", "safetensors", None),
     ]
 
 
 def test_sharded_safetensors():
     shards = [f"step-9/model-0000{n}-of-00002.safetensors" for n in (1, 2)]
     index = "step-9/model.safetensors.index.json"
-    assert seen(*shards, index) == [("step-9", "sharded_safetensors", 9, True)]
-    assert seen(shards[0], index) == [("step-9", "sharded_safetensors", 9, False)]
-    assert seen(*shards) == [("step-9", "sharded_safetensors", 9, False)]
+    assert seen(*shards, index) == [("step-9", "sharded_safetensors", 9)]
+    assert seen(shards[0], index) == [("step-9", "sharded_safetensors", 9)]
+    assert seen(*shards) == [("step-9", "sharded_safetensors", 9)]
     root = ["model-00001-of-00001.safetensors", "model.safetensors.index.json"]
-    assert seen(*root) == [("model.safetensors.index.json", "sharded_safetensors", None, True)]
+    assert seen(*root) == [("model.safetensors.index.json", "sharded_safetensors", None)]
 
 
 def test_other_frameworks():
@@ -131,14 +127,14 @@ def test_other_frameworks():
         "dcp_5/__0_0.distcp",
         "dcp_6/__0_0.distcp",
     ) == [
-        ("100", "orbax", 100, True),
-        ("ckpt-3", "tensorflow", 3, True),
-        ("ckpt-4", "tensorflow", 4, False),
-        ("export", "tensorflow", None, True),
-        ("global_step7", "deepspeed", 7, True),
-        ("iter_0000009", "megatron", 9, True),
-        ("dcp_5", "distributed", 5, True),
-        ("dcp_6", "distributed", 6, False),
+        ("100", "orbax", 100),
+        ("ckpt-3", "tensorflow", 3),
+        ("ckpt-4", "tensorflow", 4),
+        ("export", "tensorflow", None),
+        ("global_step7", "deepspeed", 7),
+        ("iter_0000009", "megatron", 9),
+        ("dcp_5", "distributed", 5),
+        ("dcp_6", "distributed", 6),
     ]
 
 
@@ -165,14 +161,14 @@ def test_what_is_not_one(path):
 def test_the_pattern_of_a_job():
     paths = ["a/step_1.pt", "b/step_2.pt", "model.custom", "state/one.bin2", "state/two.bin2"]
     assert seen(*paths, pattern="*.pt") == [
-        ("a/step_1.pt", "torch", 1, True),
-        ("b/step_2.pt", "torch", 2, True),
+        ("a/step_1.pt", "torch", 1),
+        ("b/step_2.pt", "torch", 2),
     ]
-    assert seen(*paths, pattern="b/*") == [("b/step_2.pt", "torch", 2, True)]
-    assert seen(*paths, pattern="*.custom") == [("model.custom", "other", None, True)]
-    assert seen(*paths, pattern="state") == [("state", "other", None, True)]
+    assert seen(*paths, pattern="b/*") == [("b/step_2.pt", "torch", 2)]
+    assert seen(*paths, pattern="*.custom") == [("model.custom", "other", None)]
+    assert seen(*paths, pattern="state") == [("state", "other", None)]
     assert seen("checkpoint-5/trainer_state.json", pattern="checkpoint-*") == [
-        ("checkpoint-5", "huggingface", 5, True)
+        ("checkpoint-5", "huggingface", 5)
     ]
 
 
