@@ -14,6 +14,7 @@ from runyard.executors.base import Usage
 from runyard.probes.readings import GpuReading
 
 WATCHED_S = 1.0
+_APART_S = 1e-6  # what tells two errors of one look apart
 # While somebody looks at the whole, so many attempts are measured every second for them; of more
 # only those that are looked at themselves.
 FEW = 16
@@ -35,7 +36,6 @@ _GPU_NAMES = (
     "temperature",
     "power_w",
     "ecc_errors",
-    "xid",
     "throttled",
 )
 
@@ -97,11 +97,18 @@ class Collecting:
                 if (value := getattr(reading, name)) is not None:
                     yield Sample(f"node.{name}", at, float(value))
         for gpu in gpus:
-            if gpu.xid:
-                self._parts.tallies.xids.add(str(gpu.index), str(gpu.xid))
             for name in _GPU_NAMES:
                 if (value := getattr(gpu, name)) is not None:
                     yield Sample(f"gpu.{gpu.index}.{name}", at, float(value))
+            if gpu.xids is not None:
+                yield from self._xids(gpu.index, gpu.xids, at)
+
+    def _xids(self, index: int, numbers: Sequence[int], at: float) -> Iterator[Sample]:
+        """All of them: the last of several often only follows from the first."""
+        for number in numbers:
+            self._parts.tallies.xids.add(str(index), str(number))
+        for place, number in enumerate(dict.fromkeys(numbers) or (0,)):
+            yield Sample(f"gpu.{index}.xid", at + place * _APART_S, float(number))
 
     def _attempts(self, everything: bool) -> list[Attempt]:
         with self._parts.store.read() as reader:

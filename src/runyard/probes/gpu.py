@@ -78,7 +78,7 @@ class NvmlProbe:
             return []
         if self._xids is None:
             self._xids = XidWatch(self._library, self._ask)
-        xids = self._xids.newest({uuid: device.handle for uuid, device in devices.items()})
+        xids = self._xids.news({uuid: device.handle for uuid, device in devices.items()})
         return [
             gpu_readings.read(
                 self._library,

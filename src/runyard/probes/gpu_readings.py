@@ -23,7 +23,9 @@ _UNCORRECTED = 1
 _SINCE_EVER = 1
 
 
-def read(nvml: Any, ask: Ask, gpu: Gpu, handle: Any, used_mb: int, xid: int | None) -> GpuReading:
+def read(
+    nvml: Any, ask: Ask, gpu: Gpu, handle: Any, used_mb: int, xids: tuple[int, ...] | None
+) -> GpuReading:
     """`ask` answers None where a question fails."""
     rates = ask(nvml.nvmlDeviceGetUtilizationRates, handle)
     power = ask(nvml.nvmlDeviceGetPowerUsage, handle)
@@ -36,7 +38,7 @@ def read(nvml: Any, ask: Ask, gpu: Gpu, handle: Any, used_mb: int, xid: int | No
         temperature=_float(ask(nvml.nvmlDeviceGetTemperature, handle, _CORE_SENSOR)),
         power_w=None if power is None else power / 1000,
         ecc_errors=ask(nvml.nvmlDeviceGetTotalEccErrors, handle, _UNCORRECTED, _SINCE_EVER),
-        xid=xid,
+        xids=xids,
         throttled=_throttled(nvml, ask, handle),
     )
 
@@ -61,13 +63,13 @@ class XidWatch:
         self._events: Any = None
         self._registered: dict[str, bool] = {}
 
-    def newest(self, handles: Mapping[str, Any]) -> dict[str, int]:
-        """GPU uuid -> the newest error since the last look, 0 without one; GPUs of which nothing
-        can be told are left out."""
+    def news(self, handles: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+        """GPU uuid -> the errors since the last look, the first of them first: what follows a
+        fault is told after it. GPUs of which nothing can be told are left out."""
         for uuid, handle in handles.items():
             if uuid not in self._registered:
                 self._registered[uuid] = self._register(handle)
-        found = {uuid: 0 for uuid in handles if self._registered[uuid]}
+        found: dict[str, list[int]] = {uuid: [] for uuid in handles if self._registered[uuid]}
         for _ in range(_MOST_EVENTS if found else 0):
             event = self._ask(self._nvml.nvmlEventSetWait_v2, self._events, 0)
             if event is None:
@@ -75,8 +77,8 @@ class XidWatch:
             uuid = self._ask(self._nvml.nvmlDeviceGetUUID, event.device)
             uuid = uuid.decode() if isinstance(uuid, bytes) else uuid
             if uuid in found and event.eventType & _XID_EVENT:
-                found[uuid] = int(event.eventData)
-        return found
+                found[uuid].append(int(event.eventData))
+        return {uuid: tuple(numbers) for uuid, numbers in found.items()}
 
     def close(self) -> None:
         if self._events is not None:

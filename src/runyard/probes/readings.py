@@ -34,7 +34,7 @@ class GpuReading:
     temperature: float | None  # degrees Celsius
     power_w: float | None
     ecc_errors: int | None  # uncorrected ones, counted
-    xid: int | None  # the newest error since the reading before, 0 without one
+    xids: tuple[int, ...] | None  # errors since the reading before, the first of them first
     throttled: bool | None  # heat or a lack of power slow it down
 
 

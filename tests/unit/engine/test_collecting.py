@@ -29,7 +29,7 @@ NODE = NodeReading(
 
 
 def gpu(index, **values):
-    reading = GpuReading(index, f"GPU-{index}", 80.0, 8192.0, 10.0, 60.0, 300.0, 0, 0, False)
+    reading = GpuReading(index, f"GPU-{index}", 80.0, 8192.0, 10.0, 60.0, 300.0, 0, (), False)
     return replace(reading, **values)
 
 
@@ -98,14 +98,17 @@ def test_the_node(collect):
 
 def test_gpus_of_the_node(collect, meters):
     engine, collecting = collect()
-    meters.gpus = [gpu(0, throttled=True, ecc_errors=None), gpu(1, xid=79)]
+    meters.gpus = [gpu(0, throttled=True, ecc_errors=None), gpu(1, xids=(48, 45, 45))]
     collecting.measure()
     found = engine.parts.board.node_latest(engine.node_id)
     assert found["gpu.0.util"].value == 80.0
     assert found["gpu.0.throttled"].value == 1.0
     assert "gpu.0.ecc_errors" not in found
-    assert found["gpu.1.xid"].value == 79.0
-    assert engine.parts.tallies.xids.all() == {("1", "79"): 1.0}
+    assert found["gpu.0.xid"].value == 0.0
+    told = engine.parts.board.node_window(engine.node_id, "gpu.1.xid")
+    assert [sample.value for sample in told] == [48.0, 45.0]
+    assert told[0].at < told[1].at
+    assert engine.parts.tallies.xids.all() == {("1", "48"): 1.0, ("1", "45"): 2.0}
 
 
 def test_rates_of_an_attempt_come_from_two_looks(collect):

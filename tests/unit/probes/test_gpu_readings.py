@@ -20,7 +20,7 @@ def test_a_reading():
     assert (reading.index, reading.uuid) == (0, "GPU-a")
     assert (reading.util, reading.memory_mb, reading.memory_percent) == (93.0, 20480.0, 25.0)
     assert (reading.temperature, reading.power_w, reading.ecc_errors) == (71.0, 412.5, 2)
-    assert (reading.xid, reading.throttled) == (0, False)
+    assert (reading.xids, reading.throttled) == ((), False)
 
 
 @pytest.mark.parametrize(
@@ -34,16 +34,16 @@ def test_a_power_limit_is_no_trouble_and_heat_is(bits, throttled):
 def test_what_a_gpu_does_not_tell_is_absent():
     [reading] = NvmlProbe(library=ScriptedNvml(ScriptedGpu("GPU-a", broken=ALL))).readings()
     assert (reading.util, reading.temperature, reading.power_w) == (None, None, None)
-    assert (reading.ecc_errors, reading.xid, reading.throttled) == (None, None, None)
+    assert (reading.ecc_errors, reading.xids, reading.throttled) == (None, None, None)
 
 
 def test_errors_are_told_once_and_to_the_right_gpu():
     nvml = ScriptedNvml(ScriptedGpu("GPU-a"), ScriptedGpu(b"GPU-b"))
     probe = NvmlProbe(library=nvml)
-    assert [reading.xid for reading in probe.readings()] == [0, 0]
-    nvml.events += [(1, XID, 13), (1, XID, 79), (0, 0x1, 5)]
-    assert [reading.xid for reading in probe.readings()] == [0, 79]
-    assert [reading.xid for reading in probe.readings()] == [0, 0]
+    assert [reading.xids for reading in probe.readings()] == [(), ()]
+    nvml.events += [(1, XID, 48), (1, XID, 45), (0, 0x1, 5)]
+    assert [reading.xids for reading in probe.readings()] == [(), (48, 45)]
+    assert [reading.xids for reading in probe.readings()] == [(), ()]
     assert nvml.calls.count("events") == 1
     probe.close()
     assert "events freed" in nvml.calls
@@ -51,7 +51,7 @@ def test_errors_are_told_once_and_to_the_right_gpu():
 
 def test_a_driver_without_events():
     nvml = ScriptedNvml(ScriptedGpu("GPU-a", broken=frozenset({"events"})), ScriptedGpu("GPU-b"))
-    assert [reading.xid for reading in NvmlProbe(library=nvml).readings()] == [None, 0]
+    assert [reading.xids for reading in NvmlProbe(library=nvml).readings()] == [None, ()]
 
 
 def test_memory_of_processes():

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from runyard.domain.failures import xid
+from runyard.domain.failures.categories import Category
 from runyard.domain.monitoring.alert import AlertLevel
 from runyard.domain.monitoring.finding import Finding, excerpt
 from runyard.domain.monitoring.robust import finite, span
 from runyard.domain.monitoring.series import Sample
 
 CODE = "gpu_trouble"
-# Errors that a program can cause by itself: a bad address, an ended process.
-_OF_A_PROGRAM = frozenset({13, 31, 43, 45, 68, 69})
 HOT_FOR_S = 120.0
 HOT_SHARE = 0.8
 TOO_HOT = 95.0  # degrees Celsius
@@ -23,7 +23,7 @@ class GpuSeries:
     """What was measured of one GPU; each may be empty."""
 
     index: int
-    xid: Sequence[Sample] = ()  # the newest error number, 0 without one
+    xid: Sequence[Sample] = ()  # error numbers, 0 without one
     ecc_errors: Sequence[Sample] = ()  # uncorrected ones, counted
     throttled: Sequence[Sample] = ()  # 1 while heat or power slow it down
     temperature: Sequence[Sample] = ()
@@ -35,11 +35,12 @@ def find(gpu: GpuSeries) -> Finding | None:
 
 
 def _xid(gpu: GpuSeries) -> Finding | None:
-    known = [sample for sample in finite(gpu.xid) if sample.value > 0]
-    if not known:
+    """What only follows another error, or a kill, is told of neither alone nor in its place."""
+    number = xid.worth_telling(int(sample.value) for sample in finite(gpu.xid))
+    if number is None:
         return None
-    number = int(known[-1].value)
-    level = AlertLevel.WARNING if number in _OF_A_PROGRAM else AlertLevel.CRITICAL
+    hardware = xid.meaning(number) is Category.GPU_HW
+    level = AlertLevel.CRITICAL if hardware else AlertLevel.WARNING
     return _finding(gpu, level, "xid", {"xid": number}, gpu.xid)
 
 

@@ -218,6 +218,30 @@ def test_gpu_errors_are_told_by_gravity():
     assert (ecc.params["kind"], ecc.params["errors"]) == ("ecc", 1)
 
 
+@pytest.mark.parametrize(
+    ("seen", "level", "told"),
+    [
+        ([0, 48, 45], AlertLevel.CRITICAL, 48),
+        ([79, 0, 45, 0], AlertLevel.CRITICAL, 79),
+        ([13, 45], AlertLevel.WARNING, 13),
+        ([31, 0, 68, 45], AlertLevel.CRITICAL, 68),
+        ([8], AlertLevel.WARNING, 8),
+        ([94], AlertLevel.WARNING, 94),
+        ([45, 63], AlertLevel.WARNING, 63),
+        ([92, 13], AlertLevel.WARNING, 13),
+    ],
+)
+def test_the_error_that_says_most_is_told(seen, level, told):
+    """What only follows a fault never hides it, and numbers mean what they mean at an end."""
+    found = gpu_trouble.find(gpu_trouble.GpuSeries(0, xid=samples("gpu.0.xid", seen)))
+    assert found is not None
+    assert (found.level, found.params["xid"]) == (level, told)
+
+
+def test_what_follows_every_kill_is_no_trouble_of_a_gpu():
+    assert gpu_trouble.find(gpu_trouble.GpuSeries(0, xid=samples("x", [0, 45, 45, 0]))) is None
+
+
 def test_heat_is_told_when_it_lasts():
     hot = gpu_trouble.GpuSeries(0, throttled=samples("t", [0] * 5 + [1] * 13))
     assert gpu_trouble.find(hot) is not None
