@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from runyard.executors.base import NewsKind, ServiceLaunch, Sight
-from runyard.testing.executor_place import ExecutorPlace, Serving, until
+from runyard.testing.executor_place import ExecutorPlace, Serving, free_port, until
 
 
 class RunContract:
@@ -105,9 +105,7 @@ class RunContract:
         """Needs python3."""
         if not place.has_services:
             pytest.skip("it runs no services")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
+        port = free_port()
         listen = f"import http.server as h; h.test(h.SimpleHTTPRequestHandler, port={port})"
         service = ServiceLaunch("web", ("python3", "-u", "-c", listen), {}, port)
         ask = f"import urllib.request as u; u.urlopen('http://127.0.0.1:{port}/')"

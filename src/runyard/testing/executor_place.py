@@ -6,9 +6,12 @@ need head, tr, sleep, setsid and what the contract's docstrings say.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import random
 import signal
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +23,7 @@ from runyard.executors.base import End, Executor, Launch, News, Sight, Sighting,
 
 T = TypeVar("T")
 PATIENCE_S = 60.0
+_PORTS = (16_000, 21_000)
 
 
 class ExecutorPlace:
@@ -44,6 +48,10 @@ class ExecutorPlace:
 
     def kill_watcher(self, attempt_id: str) -> None:
         """Kill -9 what stands between the executor and the attempt: supervisor, runner, actor."""
+        raise NotImplementedError
+
+    def freeze_watcher(self, attempt_id: str) -> None:
+        """SIGSTOP what would end the attempt: it lives, and does nothing."""
         raise NotImplementedError
 
     def leave(self) -> None:
@@ -143,6 +151,16 @@ class Serving:
             return seen.end if seen.sight is Sight.ENDED else None
 
         return until(ended, lambda: (self.look(attempt_id), self.log(attempt_id)))
+
+
+def free_port() -> int:
+    """Below those that the kernel gives to connections, so that none of them gets it meanwhile."""
+    for _ in range(1000):
+        port = random.SystemRandom().randrange(*_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return port
+    raise AssertionError(f"no port of {_PORTS} is free")
 
 
 def until(condition: Callable[[], T | None], words: Callable[[], object] | None = None) -> T:

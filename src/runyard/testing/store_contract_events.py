@@ -106,7 +106,7 @@ class EventContract:
 
         store.subscribe(hear)
         submit_one(store)
-        assert heard.wait(20)
+        assert heard.wait(60)
         assert seen == [True]
 
     def test_a_subscriber_that_fails_does_not_stop_the_others(self, store: Store) -> None:

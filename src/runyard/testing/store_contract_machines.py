@@ -139,5 +139,5 @@ class MachineContract:
         heard = threading.Event()
         store.subscribe(lambda _: heard.set())
         submit_one(store)
-        assert heard.wait(20)
+        assert heard.wait(60)
         assert woken == []

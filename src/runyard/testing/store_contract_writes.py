@@ -203,7 +203,7 @@ class WriteContract:
         assert len({job.id for job in jobs}) == 10_000
         assert [job.id for job in jobs] == sorted(job.id for job in jobs)
         # No measurement: only that it is not one round trip, or one sync, per job.
-        assert time.monotonic() - began < 60
+        assert time.monotonic() - began < 100
         with store.read() as reader:
             assert reader.count_by_status()[JobStatus.PENDING] == 10_000
             assert reader.last_event_id() >= 10_000

@@ -99,7 +99,7 @@ def read_job(store: Store, ref: str | int) -> Job:
     return job
 
 
-def eventually(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+def eventually(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
     until = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < until, "it did not happen in time"
