@@ -127,3 +127,71 @@ test("without a socket every part can be told to ask for itself", () => {
   link.poll();
   expect(jobs.reload).toHaveBeenCalledTimes(1);
 });
+
+test("a hidden tab goes on with what stays on, and with nothing else", () => {
+  const [page, telling, system, job] = [handler(), { ...handler(), staysOn: () => true }, handler(), handler()];
+  link.subscribe("jobs", page);
+  link.subscribe("jobs", telling);
+  link.subscribe("system", system);
+  link.subscribe("job:a", job);
+  link.open();
+  last().open();
+  for (const [id, topic] of ["jobs", "system", "job:a"].entries()) last().say({ id, topic, events: [] });
+  link.hide();
+  expect(sockets).toHaveLength(1);
+  expect(states.at(-1)).toBe("live");
+  expect(last().sent.at(-1)).toEqual({ unsubscribe: ["system", "job:a"] });
+  last().say({ id: 9, topic: "jobs", events: [{ type: "job", job_id: "a" }] });
+  last().say({ id: 10, topic: "job:a", events: [{ type: "job", job_id: "a" }] }); // was on its way
+  expect(telling.events).toHaveBeenCalledTimes(1);
+  expect([page.events, job.events].map((heard) => heard.mock.calls.length)).toEqual([0, 0]);
+
+  link.open();
+  expect(last().sent.at(-1)).toEqual({ subscribe: ["system", "job:a"] });
+  expect(page.reload).toHaveBeenCalledTimes(2); // what it missed
+  last().say({ id: 11, topic: "job:a", events: [] });
+  expect(job.reload).toHaveBeenCalledTimes(2);
+  expect(telling.reload).toHaveBeenCalledTimes(1);
+});
+
+test("a hidden tab without anything that stays on lets go of its link", () => {
+  link.subscribe("jobs", { ...handler(), staysOn: () => false });
+  link.open();
+  last().open();
+  last().say({ id: 4, topic: "jobs", events: [] });
+  link.hide();
+  expect(states.at(-1)).toBe("paused");
+  link.open();
+  last().open();
+  expect(last().sent).toEqual([{ subscribe: ["jobs"], last_id: 4 }]);
+});
+
+test("a tab that is opened in the background connects for what stays on, and comes back for it", () => {
+  link.hide();
+  link.subscribe("system", handler());
+  expect(sockets).toHaveLength(0);
+  link.subscribe("jobs", { ...handler(), staysOn: () => true });
+  last().open();
+  expect(last().sent).toEqual([{ subscribe: ["jobs"] }]);
+  last().close();
+  vi.advanceTimersByTime(1000);
+  expect(sockets).toHaveLength(2);
+  last().open();
+  expect(last().sent).toEqual([{ subscribe: ["jobs"] }]);
+});
+
+test("logged out in a hidden tab and in again: everything is loaded anew", () => {
+  const alerts = handler();
+  link.subscribe("jobs", { ...handler(), staysOn: () => true });
+  link.subscribe("alerts", alerts);
+  link.open();
+  last().open();
+  last().say({ id: 1, topic: "alerts", events: [] });
+  link.hide();
+  last().say({ id: 50, topic: "jobs", events: [] });
+  link.pause();
+  link.open();
+  last().open();
+  last().say({ id: 60, topic: "alerts", events: [] });
+  expect(alerts.reload).toHaveBeenCalledTimes(2);
+});

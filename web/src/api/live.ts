@@ -9,6 +9,10 @@ export interface TopicHandler {
   events(events: LiveEvent[]): void;
   /** Too much was missed, or this is the first message: load the present state anew. */
   reload(): void;
+  /** Whether it goes on hearing while the tab is hidden. */
+  staysOn?(): boolean;
+  /** Now and then while the tab is hidden: what its title needs, and no more. */
+  glance?(): void;
 }
 
 interface Message {
@@ -39,6 +43,8 @@ export class LiveLink {
   private delay = FIRST_DELAY_MS;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private wanted = false;
+  private hidden = false;
+  private kept: Set<Topic> | null = null; // of a hidden tab: the only topics it goes on with
 
   constructor(
     private readonly told: (state: LinkState) => void,
@@ -47,12 +53,42 @@ export class LiveLink {
   ) {}
 
   open(): void {
+    this.hidden = false;
     this.wanted = true;
+    this.widen();
     if (!this.socket && !this.timer) this.connect();
   }
 
-  /** For a hidden tab: the next `open` catches up. */
+  /** For a hidden tab: goes on only for handlers that stay on; the next `open` catches up with the rest. */
+  hide(): void {
+    this.hidden = true;
+    const all = [...this.topics.values()];
+    const kept = new Set(all.filter((topic) => [...topic.handlers].some(staysOn)));
+    if (!kept.size) return this.pause();
+    const heard = this.kept ?? new Set(all);
+    const [left, joined] = [all.filter((topic) => heard.has(topic) && !kept.has(topic)), all.filter((topic) => kept.has(topic) && !heard.has(topic))];
+    this.kept = kept;
+    this.wanted = true;
+    if (left.length) this.send({ unsubscribe: left.map(placeOf) });
+    if (joined.length) this.send({ subscribe: joined.map(placeOf) });
+    if (!this.socket && !this.timer) this.connect();
+  }
+
+  /** Everybody hears again; who missed something loads anew. */
+  private widen(): void {
+    const kept = this.kept;
+    if (!kept) return;
+    this.kept = null;
+    const left = [...this.topics.values()].filter((topic) => !kept.has(topic));
+    forget(left);
+    for (const topic of kept) for (const handler of [...topic.handlers]) if (!staysOn(handler)) handler.reload();
+    if (left.length) this.send({ subscribe: left.map(placeOf) });
+  }
+
+  /** Until the next `open`, which catches up. */
   pause(): void {
+    if (this.kept) forget(this.topics.values());
+    this.kept = null;
     this.wanted = false;
     if (this.timer) clearTimeout(this.timer);
     this.timer = null;
@@ -66,6 +102,10 @@ export class LiveLink {
     for (const topic of this.topics.values()) for (const handler of [...topic.handlers]) handler.reload();
   }
 
+  glance(): void {
+    for (const topic of this.topics.values()) for (const handler of [...topic.handlers]) handler.glance?.();
+  }
+
   /** `topic` as the server names it, with the place to begin at if it has one. Returns the end. */
   subscribe(topic: string, handler: TopicHandler): () => void {
     const name = nameOf(topic);
@@ -73,11 +113,12 @@ export class LiveLink {
     if (!found) {
       found = { name, begin: topic, next: null, loaded: false, handlers: new Set() };
       this.topics.set(name, found);
-      this.send({ subscribe: [topic] });
+      if (!this.kept) this.send({ subscribe: [topic] });
     } else if (found.loaded) {
       queueMicrotask(() => found!.handlers.has(handler) && handler.reload());
     }
     found.handlers.add(handler);
+    if (this.hidden && staysOn(handler)) this.hide();
     return () => this.leave(found!, handler);
   }
 
@@ -85,7 +126,7 @@ export class LiveLink {
     topic.handlers.delete(handler);
     if (topic.handlers.size || this.topics.get(topic.name) !== topic) return;
     this.topics.delete(topic.name);
-    this.send({ unsubscribe: [topic.next ?? topic.begin] });
+    if (!this.kept || this.kept.has(topic)) this.send({ unsubscribe: [placeOf(topic)] });
   }
 
   private connect(): void {
@@ -117,8 +158,8 @@ export class LiveLink {
   }
 
   private greet(): void {
-    const all = [...this.topics.values()];
-    const subscribe = all.map((topic) => topic.next ?? topic.begin);
+    const all = [...(this.kept ?? this.topics.values())];
+    const subscribe = all.map(placeOf);
     if (!subscribe.length) return;
     const missed = this.lastId !== null && all.some((topic) => topic.loaded && COUNTED.has(kindOf(topic.name)));
     this.send(missed ? { subscribe, last_id: this.lastId } : { subscribe });
@@ -127,11 +168,11 @@ export class LiveLink {
   private hear(message: Message): void {
     if (message.id !== undefined) this.lastId = Math.max(this.lastId ?? 0, message.id);
     const topic = this.topics.get(message.reload ?? message.topic ?? "");
-    if (!topic || message.error) return;
+    if (!topic || message.error || (this.kept && !this.kept.has(topic))) return;
     if (message.next) topic.next = message.next;
     const first = !topic.loaded;
     topic.loaded = true;
-    for (const handler of [...topic.handlers]) {
+    for (const handler of [...topic.handlers].filter((one) => !this.kept || staysOn(one))) {
       if (first || message.reload) handler.reload();
       if (message.events?.length) handler.events(message.events);
     }
@@ -140,6 +181,19 @@ export class LiveLink {
   private send(message: object): void {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
   }
+}
+
+function staysOn(handler: TopicHandler): boolean {
+  return handler.staysOn?.() ?? false;
+}
+
+/** `lastId` went on without them: their next message says to load anew. */
+function forget(topics: Iterable<Topic>): void {
+  for (const topic of topics) if (COUNTED.has(kindOf(topic.name))) topic.loaded = false;
+}
+
+function placeOf(topic: Topic): string {
+  return topic.next ?? topic.begin;
 }
 
 /** log:ID:OFFSET and metrics:ID:STEP are told as log:ID and metrics:ID. */

@@ -4,6 +4,7 @@ import { onScopeDispose, ref } from "vue";
 import { LiveLink, type LinkState, type TopicHandler } from "@/api/live";
 
 const POLL_MS = 5000;
+const GLANCE_MS = 20_000; // of a hidden tab; browsers may make it a minute
 
 export const useLink = defineStore("link", () => {
   const state = ref<LinkState>("connecting");
@@ -17,21 +18,30 @@ export const useLink = defineStore("link", () => {
   let wanted = false;
   let cared = false;
 
+  function turn(): void {
+    if (!wanted) link.pause();
+    else if (document.hidden) link.hide();
+    else link.open();
+  }
+
   function follow(): void {
     wanted = true;
-    if (!document.hidden) link.open();
+    turn();
     if (cared) return;
     cared = true;
     setInterval(() => {
       if (wanted && !document.hidden && state.value !== "live") link.poll();
     }, POLL_MS);
-    document.addEventListener("visibilitychange", () => (document.hidden || !wanted ? link.pause() : link.open()));
+    setInterval(() => {
+      if (wanted && document.hidden) link.glance();
+    }, GLANCE_MS);
+    document.addEventListener("visibilitychange", turn);
   }
 
   /** Nobody is logged in: until `follow`. */
   function rest(): void {
     wanted = false;
-    link.pause();
+    turn();
   }
 
   /** For the life of the calling component. */
