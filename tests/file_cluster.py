@@ -101,7 +101,7 @@ class FileCluster:
             os.makedirs(made, exist_ok=True)
         # The run dir is a folder of the cluster, not of the server.
         text = json.dumps(spec).replace(launch.env["RUNYARD_RUN_DIR"], str(folder))
-        (folder / "spec.json").write_text(text)
+        _write(folder / "spec.json", json.loads(text))
         for part in launch.slices:
             argv = [sys.executable, str(_RUNNER), str(folder), str(part.index)]
             self._runners.append(subprocess.Popen(argv, start_new_session=True, cwd="/"))
@@ -213,6 +213,12 @@ class FileCluster:
         with open(source, "rb") as read, open(target, "ab") as written:
             read.seek(written.tell())
             written.write(read.read())
+
+
+def stop_all(folder: Path) -> None:
+    """Without grace, whoever started them."""
+    for spec in (folder / "attempts").glob("*/spec.json"):
+        _write(spec.with_name("stop.json"), {"seq": 99, "grace_s": 0})
 
 
 def _end(ends: list[dict[str, Any]], started: float, stop: dict[str, Any] | None) -> End:
