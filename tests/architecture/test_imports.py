@@ -32,12 +32,6 @@ SHARED = {
     "runyard.executors.base",
     "runyard.probes.base",
     "runyard.probes.readings",
-    "runyard.executors.log_ends",
-    "runyard.executors.log_file",
-    "runyard.executors.log_outline",
-    "runyard.executors.log_search",
-    "runyard.executors.log_spans",
-    "runyard.executors.log_tail",
 }
 HEAVY = {
     "alembic",

@@ -46,7 +46,7 @@ from runyard.api.routes import (
 )
 from runyard.api.web_files import BUILT, WebFiles
 from runyard.engine.yard import Yard
-from runyard.executors.log_file import LogFiles
+from runyard.logs.log_file import LogFiles
 from runyard.settings import Settings
 
 _MB = 1024 * 1024

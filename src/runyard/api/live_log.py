@@ -8,11 +8,11 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from runyard.api import log_proxy
-from runyard.api.growing_log import GrowingLog
 from runyard.api.live_feed import LiveFeed
 from runyard.api.live_topics import Asked
 from runyard.domain import errors, states
 from runyard.engine.watchers import of_job
+from runyard.logs.growing_log import GrowingLog
 
 _PER_BATCH = 256 * 1024
 _LOOK_AGAIN_S = 5.0

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
-from runyard.api.growing_log import GrowingLog
 from runyard.api.json_body import dumped
 from runyard.domain import log_lines, states
 from runyard.domain.states import AttemptStatus
 from runyard.engine.hub import Watch
 from runyard.engine.views import JobView
 from runyard.engine.yard import Yard
+from runyard.logs.growing_log import GrowingLog
 
 _READ = 256 * 1024
 _FASTEST_S = 0.1

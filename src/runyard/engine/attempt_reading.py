@@ -14,7 +14,7 @@ from runyard.domain.progress import hints, reported
 from runyard.domain.progress.point import Checkpoint, Point, Stale
 from runyard.domain.progress.reading import Reader
 from runyard.engine.board import Progress
-from runyard.executors.log_tail import LogTail, Tail, lines_between
+from runyard.logs.log_tail import LogTail, Tail, lines_between
 from runyard.probes.base import EventFiles
 
 _PART = 256 * 1024  # bytes of one file read at a time

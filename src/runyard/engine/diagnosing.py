@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from runyard.domain import ending, job_environment, reasons
+from runyard.domain import ending, reasons
 from runyard.domain.failures.diagnosis import Diagnosis
-from runyard.domain.failures.evidence import (
-    Evidence,
-    LastMetrics,
-    RankLog,
-)
+from runyard.domain.failures.evidence import Evidence, RankLog
 from runyard.domain.job import Attempt, Job
-from runyard.domain.monitoring.series import Sample
-from runyard.domain.progress import hints, reported
-from runyard.domain.progress.point import Point
-from runyard.domain.progress.reading import Reader as LogReader
 from runyard.domain.states import JobStatus
-from runyard.engine import diverged, host_facts, rank_logs, story
+from runyard.engine import diverged, host_facts, last_metrics, rank_logs, story
 from runyard.engine.parts import Parts
-from runyard.executors import log_ends
 from runyard.executors.base import End, Executor
-from runyard.executors.log_ends import LogEnds
-from runyard.executors.log_tail import lines_between
+from runyard.logs import log_ends
+from runyard.logs.log_ends import LogEnds
 from runyard.supervisor import journal
-
-LOSSES = ("loss", "train/loss", "train_loss")
-_METRIC_LINES = 150  # of the log, read for what came last
-_METRIC_BYTES = 64 * 1024  # of the metrics file
 
 
 class Diagnoser:
@@ -111,7 +96,7 @@ class Diagnoser:
             oom_kills=int(end.detail.get("oom_kills") or 0),
             logs=logs or (rank_logs.of_rank(0, ends, end.ended_at),),
             world_size=1 if shape is None else shape.world_size,
-            metrics=self._metrics(job, attempt, ends),
+            metrics=last_metrics.of_attempt(self._parts, job, attempt, ends),
             host=host_facts.of_end(self._parts, job, attempt, end, pids),
             own_pids=pids,
         )
@@ -124,53 +109,6 @@ class Diagnoser:
         ranks = (one.get("pid") for one in executor.ranks(attempt.attempt_id))
         run_dir = self._parts.settings.data_dir / "attempts" / attempt.attempt_id
         return seen | {pid for pid in (*ranks, _main_pid(str(run_dir))) if pid}
-
-    def _metrics(self, job: Job, attempt: Attempt, ends: LogEnds) -> LastMetrics:
-        """What the board knows, and what was written since it was last told."""
-        board = self._parts.board
-        current = job.attempt_number == attempt.number
-        told: list[Sample] = []
-        if current:
-            told = next((seen for name in LOSSES if (seen := board.window(job.id, name))), [])
-        losses = [(sample.step, sample.value) for sample in told]
-        steps = [step for step, _ in losses if step is not None]
-        progress = board.progress(job.id) if current else None
-        if progress is not None and progress.step is not None:
-            steps.append(progress.step)
-        for point in self._last_points(job, attempt, ends):
-            if point.step is not None:
-                steps.append(point.step)
-            value = next((point.values[name] for name in LOSSES if name in point.values), None)
-            if value is not None:
-                losses.append((point.step, value))
-        if not losses:
-            return LastMetrics(step=max(steps, default=None), first_step=min(steps, default=None))
-        last = losses[-1][1]
-        return LastMetrics(
-            step=max(steps, default=None),
-            first_step=min(steps, default=None),
-            loss=last,
-            loss_finite=math.isfinite(last),
-            first_bad_step=_first_bad(losses),
-        )
-
-    def _last_points(self, job: Job, attempt: Attempt, ends: LogEnds) -> list[Point]:
-        run_dir = self._parts.settings.data_dir / "attempts" / attempt.attempt_id
-        path = os.path.join(run_dir, job_environment.METRICS_FILE)
-        at = attempt.created_at
-        points: list[Point] = []
-        size = _size(path)
-        for text in lines_between(path, max(0, size - _METRIC_BYTES), size):
-            found = reported.parse_line(text, at)
-            if isinstance(found, Point):
-                points.append(found)
-        if points:
-            return points
-        reader = LogReader(hints.from_command(job.spec.command))
-        for _, text in ends.tail[-_METRIC_LINES:]:
-            for part in text.split("\r")[-20:]:
-                points += reader.feed(part, at)
-        return points + reader.finish()
 
 
 def may_have_failed(end: End) -> bool:
@@ -205,20 +143,3 @@ def _detail(attempt: Attempt) -> dict[str, Any]:
     kept = attempt.receipt or {}
     ranks = {name: kept[name] for name in ("rank", "ranks") if kept.get(name) is not None}
     return {**(kept.get("service_failure") or {}), **ranks}
-
-
-def _first_bad(losses: Sequence[tuple[int | None, float]]) -> int | None:
-    """Where the loss first was no number and stayed so."""
-    found = None
-    for step, value in reversed(losses):
-        if math.isfinite(value):
-            break
-        found = step if step is not None else found
-    return found
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0

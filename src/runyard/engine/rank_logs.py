@@ -14,8 +14,8 @@ from runyard.domain.failures.classify import classify
 from runyard.domain.failures.diagnosis import Diagnosis
 from runyard.domain.failures.evidence import Evidence, LogLine, RankLog
 from runyard.domain.reasons import Reason
-from runyard.executors import log_ends
 from runyard.executors.base import End
+from runyard.logs import log_ends
 
 MOST_LOGS = 16
 _REPORT = "Root Cause (first observed failure)"

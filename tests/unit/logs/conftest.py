@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from runyard.executors.log_file import LogFile
+from runyard.logs.log_file import LogFile
 
 _PUNCH_KEEPING_SIZE = 0x02 | 0x01
 

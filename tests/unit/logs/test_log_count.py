@@ -2,8 +2,8 @@
 
 import os
 
-from runyard.executors import log_index
-from runyard.executors.log_file import LogFile
+from runyard.logs import log_index
+from runyard.logs.log_file import LogFile
 from runyard.supervisor import log_count
 
 MB = 1024 * 1024

@@ -2,7 +2,7 @@
 
 import os
 
-from runyard.executors import log_ends
+from runyard.logs import log_ends
 
 
 def test_a_short_log_is_read_whole(tmp_path):

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from runyard.executors.log_file import LogFile, LogFiles
-from runyard.executors.log_spans import Gap
+from runyard.logs.log_file import LogFile, LogFiles
+from runyard.logs.log_spans import Gap
 
 MB = 1024 * 1024
 

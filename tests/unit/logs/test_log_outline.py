@@ -2,8 +2,8 @@
 
 import pytest
 
-from runyard.executors.log_file import LogFile
-from runyard.executors.log_outline import Dropped, Outline, outline
+from runyard.logs.log_file import LogFile
+from runyard.logs.log_outline import Dropped, Outline, outline
 
 MB = 1024 * 1024
 

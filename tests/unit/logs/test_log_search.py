@@ -5,7 +5,7 @@ import time
 import pytest
 
 from runyard.domain import errors
-from runyard.executors.log_search import grep
+from runyard.logs.log_search import grep
 
 MB = 1024 * 1024
 

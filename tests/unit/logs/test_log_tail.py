@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.executors.log_tail import LONGEST_LINE, LogTail, lines_between
+from runyard.logs.log_tail import LONGEST_LINE, LogTail, lines_between
 
 
 def _texts(tail) -> list[str]:

@@ -14,10 +14,10 @@ from starlette.responses import StreamingResponse
 from runyard.api import asking, log_follow, log_proxy
 from runyard.api.json_body import Json
 from runyard.domain import errors, log_lines
-from runyard.executors import log_search
-from runyard.executors.log_file import LogFile, LogFiles, Page
-from runyard.executors.log_outline import Outline, outline
-from runyard.executors.log_spans import Gap
+from runyard.logs import log_search
+from runyard.logs.log_file import LogFile, LogFiles, Page
+from runyard.logs.log_outline import Outline, outline
+from runyard.logs.log_spans import Gap
 from runyard.wire.log_answers import LogsAnswer
 
 router = APIRouter()

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from threading import Lock
 
 from runyard.domain import log_lines
-from runyard.executors.log_index import LineIndex
-from runyard.executors.log_spans import Gap, Piece, Span, extents, forwards, is_dropped, last_lines
+from runyard.logs.log_index import LineIndex
+from runyard.logs.log_spans import Gap, Piece, Span, extents, forwards, is_dropped, last_lines
 
 _BLOCK = 256 * 1024
 _LONG = 64 * 1024  # a line longer than this is not read whole

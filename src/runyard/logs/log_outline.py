@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from runyard.executors.log_file import LogFile
-from runyard.executors.log_index import LineIndex
-from runyard.executors.log_spans import extents
+from runyard.logs.log_file import LogFile
+from runyard.logs.log_index import LineIndex
+from runyard.logs.log_spans import extents
 
 _OPEN_LINE = 64 * 1024  # of an unfinished line, what is sent once more to whoever follows
 

@@ -6,7 +6,7 @@ import os
 import stat
 from dataclasses import dataclass
 
-from runyard.executors.log_spans import extents
+from runyard.logs.log_spans import extents
 
 LONGEST_LINE = 65_536
 # A named pipe in its place must not hold up the reader.

@@ -7,8 +7,8 @@ import os
 import re
 from dataclasses import dataclass
 
-from runyard.executors.log_file import LogFile
-from runyard.executors.log_spans import extents
+from runyard.logs.log_file import LogFile
+from runyard.logs.log_spans import extents
 
 TAIL_BYTES = 96 * 1024
 MOST_TAIL_LINES = 400

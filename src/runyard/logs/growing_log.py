@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from runyard.executors.log_spans import extents
+from runyard.logs.log_spans import extents
 
 
 class GrowingLog:

@@ -11,8 +11,8 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 from runyard.domain import errors, log_lines
-from runyard.executors.log_file import LogFile, Page, text_of
-from runyard.executors.log_spans import Span, extents
+from runyard.logs.log_file import LogFile, Page, text_of
+from runyard.logs.log_spans import Span, extents
 
 _CHUNK = 1024 * 1024
 _LONGEST_LINE = 8 * 1024 * 1024
