@@ -13,7 +13,7 @@ import uuid
 from runyard.supervisor import journal, keeper_client, process_table, protocol, stop_request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WAIT_S = 30.0
+WAIT_S = 45.0
 
 
 def wait_for(condition, what, timeout=WAIT_S):
@@ -69,7 +69,7 @@ class Yard:
                 **(env or {}),
             },
             "cwd": "/",
-            "grace_s": 5.0,
+            "grace_s": 60.0,
             "leftover_grace_s": 0.3,
             **fields,
         }
@@ -96,7 +96,7 @@ class Yard:
         alive.wait_ready()
         return attempt_id, alive, go
 
-    def stop(self, attempt_id, *, seq=1, cause="user", grace_s=5.0, nudge=True):
+    def stop(self, attempt_id, *, seq=1, cause="user", grace_s=60.0, nudge=True):
         folder = self.folder(attempt_id)
         stop_request.write(
             folder,

@@ -130,7 +130,12 @@ def test_others_may_fail_by_themselves_within_the_grace(gang):
 
 
 def test_those_that_ignore_the_end_of_the_gang_are_killed(gang):
-    attempt = gang.start(f"trap '' TERM; echo deaf; {FOR_EVER}", "sleep 1; exit 4", gang_grace_s=0)
+    deaf = f"{gang.yard.data_dir}/deaf"
+    attempt = gang.start(
+        f"trap '' TERM; touch {deaf}; {FOR_EVER}",
+        f"while [ ! -e {deaf} ]; do sleep 0.02; done; exit 4",
+        gang_grace_s=0,
+    )
     end = gang.end(attempt)
     assert (end["code"], end["rank"]) == (4, 1)
     assert exits(end)[0] == (0, None, 9)

@@ -87,18 +87,20 @@ def nohup_grandchild():
     fork(os.execvp, "sh", ["sh", "-c", "nohup sleep 600 >/dev/null 2>&1 & exec sleep 600"])
 
 
-def ignore_signals():
+def set_signals(action):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, action)
 
 
-def ignoring_sleep():
-    ignore_signals()
-    sleep()
+def fork_ignoring(start=fork):
+    """A sleeper that ignores signals from its first moment on."""
+    set_signals(signal.SIG_IGN)
+    start(sleep)
+    set_signals(signal.SIG_DFL)
 
 
 def sigterm_ignorer():
-    fork(ignoring_sleep)
+    fork_ignoring()
 
 
 def stop_itself():
@@ -207,8 +209,8 @@ def ptraced_child():
 
 def reap_orphans():
     _libc.prctl(36, 1, 0, 0, 0)
-    daemonize(ignoring_sleep)
-    ignore_signals()
+    fork_ignoring(daemonize)
+    set_signals(signal.SIG_IGN)
     sleep()
 
 
@@ -255,7 +257,7 @@ def terminal_shell():
 def leftovers():
     for _ in range(3):
         fork(sleep)
-        fork(ignoring_sleep)
+        fork_ignoring()
         daemonize(sleep)
 
 
