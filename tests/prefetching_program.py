@@ -10,7 +10,7 @@ from pathlib import Path
 
 from runyard.prefetch import plan as plans
 
-QUICK = {"tries": 4, "timeout_s": 5.0, "backoff_s": 0.05}
+QUICK = {"tries": 4, "timeout_s": 30.0, "backoff_s": 0.05}
 
 
 class Program:
@@ -44,7 +44,7 @@ class Program:
         )
         return self
 
-    def wait(self, seconds: float = 60) -> Program:
+    def wait(self, seconds: float = 90) -> Program:
         out, self.errors = self.process.communicate(timeout=seconds)
         self.lines = [json.loads(line) for line in out.splitlines()]
         return self

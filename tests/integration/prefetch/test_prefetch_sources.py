@@ -1,5 +1,6 @@
 """Where things come from: hubs, object stores, local files; and who is told which credential."""
 
+import contextlib
 import hashlib
 import json
 import signal
@@ -53,6 +54,14 @@ def tree(folder):
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def sizes_of_partials(tmp_path):
+    found = []
+    for path in (tmp_path / "cache/partials").glob("*.partial"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(path.stat().st_size)
+    return found
 
 
 def test_a_model_of_a_hub(hub, hub_env, server, make_program):
@@ -148,22 +157,24 @@ def test_listings_have_pages_and_mirrors_may_have_no_tree(hub, hub_env, make_pro
     assert tree(plain.links / "org--many") == tree(program.links / "org--many")
 
 
-def test_a_model_is_resumed_shard_by_shard(hub, hub_env, server, make_program):
+def test_a_model_is_resumed_shard_by_shard(hub, hub_env, server, make_program, tmp_path):
     """R4: of a model too, only what is missing."""
-    shards = [content(60_000, n) for n in range(3)]
+    shards = [content(600_000, n) for n in range(3)]
     for number, shard in enumerate(shards):
         hub.add("org/model", f"shard{number}.bin", shard, large=True)
     paths = [hub.resolve("org/model", f"shard{number}.bin") for number in range(3)]
     for path in paths[1:]:
         server.files[path].rate = 20_000
     first = make_program("hf://org/model", env=hub_env).start()
-    until(
-        lambda: (
-            (now := first.progress()) and now["files_done"] == 1 and now["bytes_done"] > 70_000
-        ),
+    now = until(
+        lambda: (now := first.progress()) and now["files_done"] == 1 and now,
         words=first.progress,
     )
-    assert first.progress()["bytes_total"] == 180_000
+    assert now["bytes_total"] == 1_800_000
+    until(
+        lambda: [size > 0 for size in sizes_of_partials(tmp_path)] == [True, True],
+        words=lambda: sizes_of_partials(tmp_path),
+    )
     first.send(signal.SIGTERM)
     first.wait()
     for path in paths:
@@ -289,14 +300,10 @@ def test_objects_below_a_prefix(objects, object_env, server, make_program):
 def test_an_object_resumes_and_its_tag_is_its_hash(
     objects, object_env, server, make_program, tmp_path
 ):
-    data = content(200_000)
+    data = content(3_000_000)
     uri = objects.put("bucket", "big.bin", data, rate=60_000)
     first = make_program(uri, env=object_env).start()
-    partials = tmp_path / "cache/partials"
-    until(
-        lambda: sum(path.stat().st_size for path in partials.glob("*.partial")) > 20_000,
-        words=first.progress,
-    )
+    until(lambda: sum(sizes_of_partials(tmp_path)) > 20_000, words=first.progress)
     first.send(signal.SIGKILL)
     first.wait()
     server.files["/bucket/big.bin"].rate = None
