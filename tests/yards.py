@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import itertools
 import json
 import os
@@ -147,7 +148,7 @@ class RunningYard:
     def up(self) -> bool:
         try:
             return self.call("GET", "/healthz", timeout=2).ok
-        except OSError:
+        except (OSError, http.client.HTTPException):  # also one that dies while it answers
             return False
 
     def said(self) -> str:
@@ -285,7 +286,7 @@ class RunningYard:
 def stat(pid: int) -> tuple[str, int] | None:
     """(state, parent) of a process; None if it is gone."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # a name may be cut
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()
@@ -352,7 +353,7 @@ def keeper_pid(data_dir: Path) -> int:
 
 def _name(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
         return ""
 
