@@ -13,7 +13,7 @@ from runyard.domain import errors, job_environment
 from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring import not_finite
 from runyard.domain.monitoring.alert import AlertFilter
-from runyard.engine import diagnosing, drill_faults, story
+from runyard.engine import drill_faults, last_metrics, story
 from runyard.engine.commands import Commands
 from runyard.engine.parts import Parts
 from runyard.engine.unasked_stops import RETRY, Why
@@ -49,7 +49,7 @@ class Divergence:
 
     def _tell(self, job: Job, attempt: Attempt, bad_step: int) -> None:
         known = self._parts.board.names(job.id)
-        name = next((one for one in diagnosing.LOSSES if one in known), diagnosing.LOSSES[0])
+        name = next((one for one in last_metrics.LOSSES if one in known), last_metrics.LOSSES[0])
         folder = self._parts.settings.data_dir / "attempts" / attempt.attempt_id
         lines = "".join(
             f'{{"step": {step}, "{name}": NaN}}\n' for step in range(bad_step, bad_step + _LINES)
