@@ -77,6 +77,7 @@ class DownloadServer:
 
         class Quiet(ThreadingHTTPServer):
             daemon_threads = True
+            request_queue_size = 128  # a connection that finds no place waits for a second
 
             def handle_error(self, request, client_address):
                 pass  # clients are killed on purpose
@@ -169,14 +170,15 @@ class DownloadServer:
         if step.get("silent"):
             self.ended.wait()
             return
-        cut, rate = step.get("cut_after"), step.get("rate", served.rate)
-        piece = 1 << 16 if rate is None else max(1, min(1 << 16, int(rate / 50)))
+        cut = step.get("cut_after")
         while seen.sent < len(body):
+            rate = step.get("rate", served.rate)  # a test may let go of a slow one
+            piece = 1 << 16 if rate is None else max(1, min(1 << 16, int(rate / 50)))
             some = body[seen.sent : seen.sent + piece]
             if cut is not None:
                 some = some[: cut - seen.sent]
+            seen.sent += len(some)  # before it is sent: who has all of it may look here
             handler.wfile.write(some if served.length else b"%x\r\n%s\r\n" % (len(some), some))
-            seen.sent += len(some)
             if cut is not None and seen.sent >= cut:
                 handler.close_connection = True
                 handler.connection.close()
