@@ -44,8 +44,8 @@ def listen(words, ready=None):
     server = socket.socket()
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     server.bind(("127.0.0.1", int(os.environ["RUNYARD_PORT"])))
+    tell("listening")  # before it does: main starts as soon as it is seen to
     server.listen(16)
-    tell("listening")
     while True:
         connection, _ = server.accept()
         said = ready() if ready else words
@@ -64,13 +64,12 @@ def slow_to_end(name="service"):
     listen("")
 
 
-def http(warm_up):
-    """503 for a while, then 200."""
+def http(path):
+    """503 until the file is there, then 200."""
     end_with_words("http")
-    begun = time.monotonic()
 
     def ready():
-        warm = time.monotonic() - begun >= float(warm_up)
+        warm = os.path.exists(path)
         tell("answers 200" if warm else "answers 503")
         return f"HTTP/1.1 {'200 OK' if warm else '503 Loading'}\r\nContent-Length: 0\r\n\r\n"
 
@@ -93,13 +92,20 @@ def crash_when_told(path):
     """Serve, and exit with the code that appears in the file."""
     end_with_words("crasher")
     threading.Thread(target=listen, args=("",), daemon=True).start()
-    while not os.path.exists(path):
+    while not (code := words_in(path)):
         time.sleep(0.01)
-    with open(path) as file:
-        code = int(file.read() or "1")
     os.unlink(path)
     tell(f"exits {code}")
-    os._exit(code)
+    os._exit(int(code))
+
+
+def words_in(path):
+    """Nothing while the file is not there or not written yet."""
+    try:
+        with open(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
 
 
 def stop_answering(path):
@@ -126,8 +132,8 @@ def with_daemon():
     """A service with a daemonised child that outlives it, if it can."""
     if os.fork() == 0:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if os.fork() == 0:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             time.sleep(600)
         os._exit(0)
     os.wait()
@@ -139,7 +145,7 @@ def train(seconds="600", code="0"):
     end_with_words("main", pause_s=0.3)
     port = int(os.environ["RUNYARD_PORT_REWARD"])
     tell("main starts")
-    socket.create_connection(("127.0.0.1", port), 5).close()
+    socket.create_connection(("127.0.0.1", port), 60).close()
     tell("main reached the service")
     time.sleep(float(seconds))
     tell("main ends")

@@ -262,7 +262,7 @@ def test_end_time_is_the_jobs_own(yard):
     yard.stop_listening()
     attempt_id = yard.start(["/bin/sh", "-c", "sleep 0.3; exit 1"])
     end = yard.wait_end(attempt_id)
-    assert 0.3 <= end["ended_at"] - end["started_at"] < 5
+    assert 0.3 <= end["ended_at"] - end["started_at"] < 45
     yard.listen()
 
 
@@ -270,8 +270,7 @@ def test_fsync_order_traced(yard, tmp_path):
     """main_exit is on disk before the reaping wait; the identity is written before the go."""
     trace = tmp_path / "trace"
     yard.keeper.ensure()
-    # Supervisors and the children they hold ready.
-    pids = process_table.descendants(yard.keeper_pid())
+    pids = wait_for(lambda: all_ready(yard.keeper_pid()), "supervisors with a child each")
     calls = "trace=write,fdatasync,wait4,waitid,execve,fcntl"
     command = [
         "strace",
@@ -289,7 +288,8 @@ def test_fsync_order_traced(yard, tmp_path):
     except FileNotFoundError:
         pytest.skip("no strace here")
     try:
-        wait_for(lambda: all("TracerPid:\t0" not in status(pid) for pid in pids), "strace")
+        for _ in pids:
+            assert "attached" in tracer.stderr.readline()
         yard.wait_end(yard.start(["/bin/true"]))
     finally:
         tracer.terminate()
@@ -303,6 +303,8 @@ def test_fsync_order_traced(yard, tmp_path):
     assert job < executed < ended < synced < reaped
 
 
-def status(pid):
-    with open(f"/proc/{pid}/status") as file:
-        return file.read()
+def all_ready(keeper):
+    """The keeper's supervisors and the children they hold ready, once each has one."""
+    supervisors = process_table.children(keeper)
+    held = [process_table.children(pid) for pid in supervisors]
+    return all(held) and [*supervisors, *(pid for pids in held for pid in pids)]
