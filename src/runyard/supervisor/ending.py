@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from runyard.supervisor.services import Services
 
 _PEEK = os.WEXITED | os.WNOWAIT | os.WNOHANG
-_TRACKER_PATIENCE_S = 0.3
+_TRACKER_PATIENCE_S = 2.0  # on a busy machine they need more than a moment
 _TRACKERS = (b"multiprocessing.resource_tracker", b"torch_shm_manager")
 _CHECK_RECORD_S = 0.25
 _CLEAN_PASSES = 3
