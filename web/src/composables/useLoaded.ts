@@ -2,20 +2,16 @@
 import { onScopeDispose, ref, shallowRef } from "vue";
 import { Problem } from "@/api/problem";
 
-const SLOW_MS = 8000;
-
 export function useLoaded<T>(load: () => Promise<T>) {
   const data = shallowRef<T>();
   const problem = shallowRef<Problem | null>(null);
   const loading = ref(false);
-  const slow = ref(false);
   let turn = 0;
   onScopeDispose(() => (turn += 1));
 
   async function again(): Promise<void> {
     const mine = (turn += 1);
     loading.value = true;
-    const timer = setTimeout(() => mine === turn && (slow.value = true), SLOW_MS);
     try {
       const found = await load();
       if (mine !== turn) return;
@@ -26,10 +22,9 @@ export function useLoaded<T>(load: () => Promise<T>) {
       if (!(error instanceof Problem)) throw error;
       problem.value = error;
     } finally {
-      clearTimeout(timer);
-      if (mine === turn) loading.value = slow.value = false;
+      if (mine === turn) loading.value = false;
     }
   }
 
-  return { data, problem, loading, slow, again };
+  return { data, problem, loading, again };
 }

@@ -4,8 +4,7 @@ import { useSystemStore } from "@/stores/system";
 
 export function useSystem() {
   const system = useSystemStore();
-  const load = () => void system.load().catch(() => undefined);
-  if (!system.status) load(); // not only when the link is there
-  useLink().subscribe("system", { events: system.hear, reload: load });
+  if (!system.status) void system.load(); // not only when the link is there
+  useLink().subscribe("system", { events: system.hear, reload: () => void system.load(), glance: () => void system.count() });
   return system;
 }
