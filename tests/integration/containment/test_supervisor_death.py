@@ -1,6 +1,7 @@
 """A supervisor may be killed at any instant: no process survives, no exit code is invented, and
 with the keeper above it none is lost (R41, R42)."""
 
+import contextlib
 import os
 import signal
 
@@ -208,15 +209,17 @@ def test_same_attempt_handed_over_twice_runs_once(yard, tmp_path):
 
 def test_idle_supervisors_that_die_are_replaced(yard):
     yard.keeper.ensure()
+    killed = []
     for _ in range(3):
-        keeper = yard.keeper_pid()
-        with open(f"/proc/{keeper}/task/{keeper}/children") as file:
-            for pid in file.read().split():
-                os.kill(int(pid), signal.SIGKILL)
+        for pid in process_table.children(yard.keeper_pid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
         assert yard.wait_end(yard.start(["/bin/sh", "-c", "exit 3"]))["cause"] in (
             "exited",
             "never_started",
         )
+    wait_for(lambda: not any(map(process_table.alive, killed)), "their deaths")
     assert yard.wait_end(yard.start(["/bin/sh", "-c", "exit 3"]))["code"] == 3
 
 

@@ -18,16 +18,23 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def freezer():
     """SIGKILL does nothing to a process in a frozen group until it is thawed."""
-    group = f"{FREEZER}/runyard-test-{os.getpid()}"
+    group = f"{FREEZER}/runyard-test-{os.urandom(6).hex()}"
     os.mkdir(group)
 
     def write(name, value):
         with open(f"{group}/{name}", "w") as file:
             file.write(value)
+        if value == "FROZEN":  # until then it is FREEZING, and may still die
+            wait_for(lambda: frozen(group), "the group to be frozen")
 
     yield write
     write("freezer.state", "THAWED")
     wait_for(lambda: removed(group), "the group to be empty")
+
+
+def frozen(group):
+    with open(f"{group}/freezer.state") as file:
+        return file.read().strip() == "FROZEN"
 
 
 def removed(group):
@@ -106,11 +113,10 @@ def test_stuck_keeps_resources_reserved(make_yard, freezer):
     waiting = server.submit(["true"], ports=1)
     until(
         lambda: server.job(waiting)["reason"]["params"].get("resource") == "port",
-        20,
-        lambda: server.job(waiting)["reason"],
+        words=lambda: server.job(waiting)["reason"],
     )
     assert server.status(stuck) == "cancelling"
-    [alert] = until(lambda: server.ask(f"/alerts?job={stuck}&status=open"), 30, "no alert")
+    [alert] = until(lambda: server.ask(f"/alerts?job={stuck}&status=open"), words="no alert")
     assert (alert["code"], alert["level"]) == ("cannot_be_killed", "critical")
     [holder] = alert["params"]["processes"]
     assert holder["pid"] == job["pid"]
@@ -125,8 +131,7 @@ def test_stuck_keeps_resources_reserved(make_yard, freezer):
     server.wait(stuck, "cancelled")
     server.wait(waiting, "completed")
     assert [one["pid"] for one in server.ask(f"/jobs/{stuck}/receipt")["stuck"]] == [job["pid"]]
-    [alert] = server.ask(f"/alerts?job={stuck}")
-    assert alert["status"] == "closed"
+    until(lambda: [one["status"] for one in server.ask(f"/alerts?job={stuck}")] == ["closed"])
 
 
 def server_journal(server, ref):
