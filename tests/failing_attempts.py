@@ -18,6 +18,14 @@ def say(engine, ref, text):
         log.write(text)
 
 
+def ask_for_the_scale(engine, ref):
+    """As `report.batch_scale()` does in its newest attempt."""
+    attempt = engine.job(ref).attempt_id()
+    path = engine.settings.data_dir / "attempts" / attempt / "metrics.jsonl"
+    with path.open("a") as file:
+        file.write('{"v":1,"t":1700000000.5,"pid":4711,"rank":0,"kind":"batch_scale"}\n')
+
+
 def fail(engine, ref, text, code=1, **how):
     say(engine, ref, text)
     engine.finish(ref, code, **how)

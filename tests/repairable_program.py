@@ -36,6 +36,15 @@ def first_step() -> int:
         return int(json.loads(archive.read("archive/data/0"))["step"])
 
 
+def scale(asks: str) -> float:
+    """As a program does that imports runyard.report, or as one in any language can."""
+    if asks == "environment":
+        return float(os.environ["RUNYARD_BATCH_SCALE"])
+    from runyard import report
+
+    return report.batch_scale()
+
+
 def fail(exception: str) -> None:
     print("Traceback (most recent call last):", file=sys.stderr)
     print('  File "train.py", line 88, in <module>', file=sys.stderr)
@@ -54,7 +63,10 @@ def main() -> None:
     parser.add_argument("--diverges_above", type=float, default=10**6)
     parser.add_argument("--fails_once", default="")
     parser.add_argument("--history", type=Path, required=True)
+    parser.add_argument("--asks", choices=("no", "report", "environment"), default="no")
     asked = parser.parse_args()
+    if asked.asks != "no":
+        asked.batch_size = int(32 * scale(asked.asks))
     begin = first_step()
     starts = asked.history.read_text() if asked.history.exists() else ""
     with asked.history.open("a") as history:
@@ -63,7 +75,7 @@ def main() -> None:
     for step in range(begin + 1, asked.steps + 1):
         time.sleep(0.01)
         if step == 12 and asked.batch_size > asked.fits:
-            fail(OUT_OF_MEMORY)
+            fail(OUT_OF_MEMORY.replace("2.50", f"{asked.batch_size * 2.5 / 32:.2f}"))
         if step == 12 and asked.fails_once and not starts:
             fail(asked.fails_once)
         bad = step >= 13 and asked.learning_rate > asked.diverges_above

@@ -57,6 +57,18 @@ def test_an_out_of_memory_repairs_itself(yard, history):
     assert len(screen.splitlines()) < 40
 
 
+@pytest.mark.parametrize("asks", ["report", "environment"])
+def test_a_program_that_asks_for_its_scale_gets_smaller_ones_until_it_fits(yard, history, asks):
+    """R20: 1, 0.5, 0.25, with nothing in the command that could be changed."""
+    job = train(yard, history, "--asks", asks, "--fits", 8)
+    yard.wait(job, "completed", seconds=60)
+    assert [batch for batch, *_ in starts(history)] == [32, 16, 8]
+    assert [first for *_, first in starts(history)] == [0, 10, 10]
+    told = [one["plan"]["reason"] for one in yard.attempts(job)[:2]]
+    assert [one["code"] for one in told] == ["batch_scale_reduced"] * 2
+    assert [one["params"]["scale"] for one in told] == [0.5, 0.25]
+
+
 def test_a_loss_that_is_no_number_goes_back_and_on_with_a_lower_rate(yard, history):
     """R18, R19, R20: to a checkpoint from before the first bad step."""
     job = train(yard, history, "--learning_rate", 0.1, "--diverges_above", 0.06)
@@ -85,14 +97,16 @@ def test_a_kill_by_somebody_is_told_from_an_out_of_memory(make_yard, tmp_path):
     """R18: the one is nobody's plan; the other is memory, with numbers."""
     yard = make_yard(env={"RUNYARD_ENFORCE_MEMORY": "always", "RUNYARD_CGROUPS": "off"}).start()
     pid_file = tmp_path / "pid"
-    script = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+    script = (
+        "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
+    )
     killed = yard.submit([sys.executable, "-c", script, str(pid_file)], memory_gb=1)
     until(lambda: pid_file.exists() and pid_file.read_text())
     os.kill(int(pid_file.read_text()), signal.SIGKILL)
     ended = yard.wait(killed, "failed")
     assert ended["diagnosis"]["category"] == "unknown_kill"
     assert ended["diagnosis"]["failure_type"] == "killed_externally"
-    script = "import time; kept = b'x' * (300 << 20); time.sleep(60)"
+    script = "import time; kept = b'x' * (300 << 20); time.sleep(600)"
     large = yard.submit([sys.executable, "-c", script], memory_gb=0.1)
     ended = yard.wait(large, "failed", seconds=60)
     assert ended["diagnosis"]["failure_type"] == "out_of_memory"
@@ -108,7 +122,7 @@ def test_a_kill_by_the_kernel_is_told_from_one_by_a_person(make_yard, tmp_path):
     pid_file = tmp_path / "pid"
     grow = "kept = []\nwhile True: kept.append(bytearray(2 << 20))"
     by_kernel = yard.submit([sys.executable, "-c", grow], memory_gb=0.0625)
-    wait = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+    wait = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
     by_person = yard.submit([sys.executable, "-c", wait, str(pid_file)], memory_gb=0.0625)
     until(lambda: pid_file.exists() and pid_file.read_text())
     os.kill(int(pid_file.read_text()), signal.SIGKILL)
@@ -173,7 +187,7 @@ def test_a_person_asks_why_and_for_a_recovery(yard, history):
     assert [batch for batch, *_ in starts(history)] == [16, 8]
     assert yard.api("POST", f"/recovery/attempt/{job}").status == 409
     assert yard.api("POST", "/recovery/analyze/job-none").status == 404
-    running = yard.submit(["sleep", "60"])
+    running = yard.submit(["sleep", "600"])
     yard.wait(running, "running")
     assert yard.api("POST", f"/recovery/analyze/{running}").status == 409
 
@@ -186,7 +200,7 @@ with open(os.environ["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"] + "0", "wb") as file:
     file.write(b"trace of rank 0")
 def wedged_in_a_collective():
     threading.Event().wait()
-for step in range(12):
+for step in range(6):
     report(step=step, total=1000, loss=2.0 - step / 100)
     time.sleep(0.3)
 wedged_in_a_collective()
@@ -197,7 +211,7 @@ def test_a_training_that_hangs_is_diagnosed_with_its_stack(make_yard, tmp_path):
     """R15, R18: stopped because of a stall, it is told as one, and where it hung is shown."""
     env = {
         "RUNYARD_MONITORING_INTERVAL": "0.3",
-        "RUNYARD_STALL_MIN_S": "1.5",
+        "RUNYARD_STALL_MIN_S": "4",  # more than a busy machine may hold it up between steps
         "RUNYARD_STALL_ACTION": "stop",
     }
     yard = make_yard(env=env).start()

@@ -13,6 +13,7 @@ from runyard.domain.monitoring.series import Sample
 from runyard.domain.progress import hints, reported
 from runyard.domain.progress.point import Checkpoint, Point, Stale
 from runyard.domain.progress.reading import Reader
+from runyard.domain.recovery import batch_scale_mark
 from runyard.engine.board import Progress
 from runyard.logs.log_tail import LogTail, Tail, lines_between
 from runyard.probes.base import EventFiles
@@ -167,7 +168,7 @@ class AttemptReading:
             if not found.rank:
                 self._reader.note_reported(found)
             taken.samples += self.account.take_report(found)
-        elif text.strip():
+        elif text.strip() and not batch_scale_mark.is_mark(text):
             self.malformed += 1
 
     # the log
@@ -182,11 +183,14 @@ class AttemptReading:
         times = self._times(tail, now)
         for line in tail.lines:
             if line.text != self._told_bar:
-                points = self._reader.feed(line.text, times(line.end))
-                taken.samples += self.account.take_log(points)
+                taken.samples += self._take_line(line.text, times(line.end))
             self._told_bar = ""
         if not tail.more:
             self._look_at_bar(taken)
+
+    def _take_line(self, text: str, at: float) -> list[Sample]:
+        points = self._reader.feed(text, at)
+        return self.account.take_log(points, self._reader.phase)
 
     def _times(self, tail: Tail, now: float) -> Any:
         """Log lines have no time of their own: they are spread over the time they came in."""
@@ -204,7 +208,7 @@ class AttemptReading:
         """A bar that is drawn once a minute has no end until it is drawn again."""
         bar = self._log.bar()
         if bar and bar == self._bar and bar != self._told_bar:
-            taken.samples += self.account.take_log(self._reader.feed(bar, self._log_at))
+            taken.samples += self._take_line(bar, self._log_at)
             self._told_bar = bar
         self._bar = bar
 
@@ -234,7 +238,7 @@ class AttemptReading:
                 self._take_reported(text, now, taken, rank)
         text = self._log.take_rest()
         if text and text != self._told_bar:
-            taken.samples += self.account.take_log(self._reader.feed(text, self._log_at))
+            taken.samples += self._take_line(text, self._log_at)
         taken.samples += self.account.take_log(self._reader.finish())
 
     def _remember(self) -> None:
@@ -249,7 +253,7 @@ class AttemptReading:
             parts.insert(0, (0, min(_HEAD, parts[0][0])))
         for start, stop in parts:
             for text, at in _spread(lines_between(self._files.log, start, stop), self, start):
-                self.account.take_log(self._reader.feed(text, at))
+                self._take_line(text, at)
         self.malformed = 0
 
     def time_at(self, place: float) -> float:

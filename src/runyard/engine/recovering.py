@@ -25,7 +25,7 @@ from runyard.domain.recovery.plan import Plan
 from runyard.domain.recovery.policy import Charge, Strategy
 from runyard.domain.recovery.step import Circumstances
 from runyard.domain.states import AttemptEnd
-from runyard.engine import diagnosing, disk_room, space_waits, starts, unasked_stops
+from runyard.engine import asked_scale, diagnosing, disk_room, space_waits, starts, unasked_stops
 from runyard.engine.parts import Parts
 from runyard.executors.base import End
 from runyard.stores.base import Reader, Transaction
@@ -124,9 +124,13 @@ class Recovery:
         wanted = None
         if diagnosis.category is Category.DISK_FULL:
             wanted = self._room_wanted(reader, attempt, diagnosis)
+        asks = None
+        if diagnosis.category is Category.GPU_OOM:
+            asks = asked_scale.is_heeded(self._parts, reader, attempt, diagnosis)
         return Circumstances(
             good_steps=good,
             resumed=resumed,
+            asks_batch_scale=asks,
             spare_port=_free_port() if spare else None,
             gpus=tuple(grant.uuid for grant in attempt.gpus),
             wanted_bytes=wanted,

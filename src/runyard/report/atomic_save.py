@@ -6,7 +6,7 @@ import itertools
 import os
 import time
 
-from runyard.report.telling import checkpoint
+from runyard.report.telling import checkpoint, report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def save_checkpoint(
     It may write a file or make a directory. With `manifest`, sizes and hashes are kept, by which
     the checkpoint is verified before anybody resumes from it. Failing to save raises.
     """
+    report(phase="saving")
     final = os.path.abspath(os.fsdecode(path))
     folder, name = os.path.split(final)
     os.makedirs(folder, exist_ok=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 
+from runyard.report import telling
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -23,7 +25,8 @@ def params() -> dict[str, Any]:
 
 def batch_scale() -> float:
     """What to multiply the micro-batch with, and divide accumulation by: 1, or less after this
-    job ran out of memory."""
+    job ran out of memory. Asking for it tells the server that a smaller one may help."""
+    telling.mark(telling.BATCH_SCALE)
     text = os.environ.get("RUNYARD_BATCH_SCALE", "1")
     above, _, below = text.partition("/")
     try:

@@ -1,6 +1,6 @@
 """For the Trainer of transformers: `Trainer(..., callbacks=[RunyardCallback()])`.
 
-It tells progress and logs, tells of checkpoints, and at a stop request saves one and leaves.
+It tells progress, logs, pauses and checkpoints, and at a stop request saves one and leaves.
 """
 
 from __future__ import annotations
@@ -48,11 +48,23 @@ class RunyardCallback(TrainerCallback):
             control.should_training_stop = True
         elif self._pace.due():
             _tell(state, {})
+        _tell_pause(state, control)
         return control
 
-    def on_epoch_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> Any:
+    def on_epoch_end(self, _args: Any, state: Any, control: Any, **_: Any) -> Any:
         if self._stopping:  # the grace is for saving, not for an evaluation
             control.should_evaluate = False
+        _tell_pause(state, control)
+        return control
+
+    def on_prediction_step(self, _args: Any, state: Any, control: Any, **_: Any) -> Any:
+        if self._pace.due():
+            _tell(state, {}, "evaluating")
+        return control
+
+    def on_evaluate(self, _args: Any, state: Any, control: Any, **_: Any) -> Any:
+        if control.should_save:
+            _tell(state, {}, "saving")
         return control
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
@@ -62,14 +74,22 @@ class RunyardCallback(TrainerCallback):
         return control
 
     def on_train_end(self, _args: Any, state: Any, control: Any, **_: Any) -> Any:
-        _tell(state, {})
+        _tell(state, {}, "finishing")
         return control
 
 
-def _tell(state: Any, logs: dict[str, Any]) -> None:
+def _tell_pause(state: Any, control: Any) -> None:
+    """The Trainer evaluates first, then saves."""
+    if control.should_evaluate:
+        _tell(state, {}, "evaluating")
+    elif control.should_save:
+        _tell(state, {}, "saving")
+
+
+def _tell(state: Any, logs: dict[str, Any], phase: str | None = None) -> None:
     if not state.is_world_process_zero:
         return
-    own = {"step", "total", "epoch", "total_epochs", "total_flos"}
+    own = {"step", "total", "epoch", "total_epochs", "total_flos", "phase"}
     metrics = {name: value for name, value in logs.items() if name not in own}
     total = state.max_steps if state.max_steps and state.max_steps > 0 else None
     report(
@@ -77,5 +97,6 @@ def _tell(state: Any, logs: dict[str, Any]) -> None:
         total=total,
         epoch=state.epoch,
         total_epochs=state.num_train_epochs or None,
+        phase=phase,
         **metrics,
     )

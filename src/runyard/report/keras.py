@@ -57,14 +57,23 @@ class RunyardCallback(Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._tell(logs or {}, epoch=epoch + 1)
 
-    def _tell(self, logs: dict[str, Any], epoch: int | None = None) -> None:
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:  # noqa: ARG002
+        self._tell({}, phase="evaluating")
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:  # noqa: ARG002
+        self._tell({}, phase="finishing")
+
+    def _tell(
+        self, logs: dict[str, Any], epoch: int | None = None, phase: str | None = None
+    ) -> None:
         per_epoch, epochs = self._per_epoch(), (self.params or {}).get("epochs")
-        own = {"step", "total", "epoch", "total_epochs"}
+        own = {"step", "total", "epoch", "total_epochs", "phase"}
         report(
             step=self._step,
             total=per_epoch * epochs if per_epoch and epochs else None,
             epoch=epoch,
             total_epochs=epochs,
+            phase=phase,
             **{name: value for name, value in logs.items() if name not in own},
         )
 

@@ -59,6 +59,9 @@ class RunyardCallback(Callback):
         if not trainer.should_stop and self._agreement.ask(step):
             self._stop(trainer)
 
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        self._tell(trainer, with_metrics=False, phase="evaluating")
+
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         if not trainer.sanity_checking:
             self._tell(trainer, with_metrics=True)
@@ -68,19 +71,26 @@ class RunyardCallback(Callback):
         self._tell(trainer, with_metrics=True)
         self._tell_checkpoints(trainer)
 
+    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:  # noqa: ARG002
+        self._tell(trainer, with_metrics=False, phase="saving")
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        self._tell(trainer, with_metrics=False, phase="finishing")
+
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         self._tell_checkpoints(trainer)
 
-    def _tell(self, trainer: Any, *, with_metrics: bool) -> None:
+    def _tell(self, trainer: Any, *, with_metrics: bool, phase: str | None = None) -> None:
         if not trainer.is_global_zero:
             return
-        own = {"step", "total", "epoch", "total_epochs"}
+        own = {"step", "total", "epoch", "total_epochs", "phase"}
         logged = trainer.callback_metrics if with_metrics else {}
         report(
             step=trainer.global_step,
             total=self._total,
             epoch=trainer.current_epoch,
             total_epochs=_positive(trainer.max_epochs),
+            phase=phase,
             **{name: value for name, value in logged.items() if name not in own},
         )
 

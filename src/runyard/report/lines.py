@@ -34,7 +34,7 @@ def encode(head: Mapping[str, object], metrics: Mapping[str, object]) -> bytes |
             (inside if name in OWN_FIELDS else fields)[name] = value
     if inside:
         fields["values"] = inside
-    if len(fields) == len(head) and "kind" not in head:
+    if len(fields) == len(head) and not head.keys() & {"kind", "phase"}:
         return None
     line = (_object(fields) + "\n").encode("ascii")
     return line if len(line) <= LONGEST_LINE else None

@@ -9,6 +9,10 @@ from runyard.report import lines, metrics_file, stack_offer
 
 # Of a distributed attempt: lines with the token of an earlier one are refused.
 TOKEN_VARIABLE = "RUNYARD_ATTEMPT_TOKEN"
+_LONGEST_PHASE = 20
+BATCH_SCALE = "batch_scale"  # the kind of the line that tells that the program asks for it
+
+_marked: set[tuple[int, str]] = set()
 
 
 def report(
@@ -16,13 +20,19 @@ def report(
     total: object = None,
     *,
     epoch: object = None,
+    phase: object = None,
     **metrics: object,
 ) -> None:
     """Tell the step, the `total` number of steps, the epoch (and `total_epochs`), and any metrics.
 
-    Values are numbers, or numpy or torch scalars. Outside a job this does nothing.
+    Values are numbers, or numpy or torch scalars. Outside a job this does nothing. `phase` is what
+    is done now until the next step: loading, training, evaluating, saving or finishing.
     """
-    _tell({}, {"step": step, "total": total, "epoch": epoch, **metrics})
+    told: dict[str, object] = {"step": step, "total": total, "epoch": epoch, **metrics}
+    if isinstance(phase, str):
+        _tell({"phase": phase[:_LONGEST_PHASE]}, told)
+    else:
+        _tell({}, told if phase is None else {**told, "phase": phase})
 
 
 def checkpoint(path: str | os.PathLike[str], step: object = None, **metrics: object) -> None:
@@ -38,6 +48,14 @@ def checkpoint(path: str | os.PathLike[str], step: object = None, **metrics: obj
     _tell({"kind": "checkpoint", "path": where}, {"step": step, **metrics})
 
 
+def mark(kind: str) -> None:
+    """Tell once per process that something was asked for."""
+    mine = os.getpid(), kind
+    if mine not in _marked:
+        _marked.add(mine)
+        _tell({"kind": kind}, {})
+
+
 def _tell(more: dict[str, object], metrics: dict[str, object]) -> None:
     if metrics_file.path() is None:
         return
@@ -49,7 +67,7 @@ def _tell(more: dict[str, object], metrics: dict[str, object]) -> None:
     if line is None:
         metrics_file.count_dropped()
     else:
-        metrics_file.append(line, important=bool(more))
+        metrics_file.append(line, important="kind" in more)
 
 
 def _head() -> dict[str, object]:

@@ -3,7 +3,7 @@
 import pytest
 
 from engine_yard import ANN
-from failing_attempts import OOM, fail, next_attempt
+from failing_attempts import OOM, ask_for_the_scale, fail, next_attempt
 from runyard.domain import events
 
 TRAIN = ["python", "train.py", "--batch-size", "32", "--gradient_accumulation_steps", "1"]
@@ -47,15 +47,43 @@ def test_a_declared_parameter_is_changed_where_the_command_names_it(engine):
     assert engine.attempts(ref)[1].params == {"batch_size": 4, "accum_steps": 4}
 
 
-def test_code_that_asks_is_told_a_smaller_scale_once(engine):
-    """R20: nothing to change in the command, so RUNYARD_BATCH_SCALE is halved."""
+def test_a_program_that_may_not_ask_is_told_a_smaller_scale_once(engine):
+    """R20: nothing to change in the command, so RUNYARD_BATCH_SCALE is halved; kept over an end
+    that has nothing to do with it, and not again where that changed nothing."""
     ref = engine.running("python train.py", max_retries=3)
     assert engine.executor.launches[f"{ref}.1"].env["RUNYARD_BATCH_SCALE"] == "1"
     fail(engine, ref, OOM)
     assert next_attempt(engine, ref, 2).env["RUNYARD_BATCH_SCALE"] == "0.5"
     engine.finish(ref, None, cause="supervisor_lost")
-    # kept over an end that has nothing to do with it
     assert next_attempt(engine, ref, 3).env["RUNYARD_BATCH_SCALE"] == "0.5"
+    fail(engine, ref, OOM)
+    engine.wait(ref, "failed")
+    assert engine.reason(ref)[0] == "nothing_to_change"
+
+
+def test_a_program_that_asks_is_told_smaller_scales_as_far_as_the_budget_goes(engine):
+    """R20: by the mark that asking leaves, whatever the messages say."""
+    ref = engine.running("python train.py", max_retries=3)
+    for number, scale in enumerate(("0.5", "0.25", "0.125", "0.0625"), start=2):
+        ask_for_the_scale(engine, ref)
+        fail(engine, ref, OOM)
+        assert next_attempt(engine, ref, number).env["RUNYARD_BATCH_SCALE"] == scale
+    ask_for_the_scale(engine, ref)
+    fail(engine, ref, OOM)
+    engine.wait(ref, "failed")
+    assert engine.reason(ref)[0] == "budget_used_up"
+
+
+def test_a_program_that_shrinks_with_the_scale_is_one_that_asks(engine):
+    """R20: in any language, without a mark: a smaller scale changed what it tried to allocate."""
+    ref = engine.running("python train.py", max_retries=3)
+    fail(engine, ref, OOM)
+    assert next_attempt(engine, ref, 2).env["RUNYARD_BATCH_SCALE"] == "0.5"
+    fail(engine, ref, OOM.replace("30.00 GiB", "15.00 GiB"))
+    assert next_attempt(engine, ref, 3).env["RUNYARD_BATCH_SCALE"] == "0.25"
+    fail(engine, ref, OOM.replace("30.00 GiB", "15.00 GiB"))
+    engine.wait(ref, "failed")
+    assert engine.reason(ref)[0] == "nothing_to_change"
 
 
 @pytest.mark.parametrize(

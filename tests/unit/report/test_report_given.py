@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import runyard.report as report
+from runyard.domain.recovery import batch_scale_mark
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,18 @@ def test_params(monkeypatch, text, params):
 def test_batch_scale(monkeypatch, text, scale):
     monkeypatch.setenv("RUNYARD_BATCH_SCALE", text)
     assert report.batch_scale() == scale
+
+
+def test_asking_for_the_scale_leaves_one_mark(monkeypatch, tmp_path):
+    """R20: only then is it worth halving again."""
+    file = tmp_path / "metrics.jsonl"
+    monkeypatch.setenv("RUNYARD_METRICS_FILE", str(file))
+    program = "from runyard import report; report.batch_scale(); report.batch_scale()"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    [line] = file.read_text().splitlines()
+    assert batch_scale_mark.is_mark(line)
+    assert not batch_scale_mark.is_mark('{"kind": "checkpoint", "path": "/batch_scale"}')
+    assert not batch_scale_mark.is_mark('{"kind": "batch_scale"')
 
 
 def test_resume_from(monkeypatch):
