@@ -20,6 +20,8 @@ from optuna.trial import TrialState
 import runyard
 
 LOOK_S = 0.2
+SETTLE_S = 1.0  # the last metrics of a job are there a moment after its end
+PATIENCE_S = 30.0
 
 
 def main() -> int:
@@ -65,17 +67,31 @@ def _run(
     told = 0
     while True:
         now = client.get(job.id)
-        loss = client.metrics(job.id, keys="loss").get("loss", {"steps": [], "values": []})
+        loss = _loss(client, job.id)
         for step, value in list(zip(loss["steps"], loss["values"], strict=True))[told:]:
             trial.report(value, step)
             told += 1
         if now["status"] in ("completed", "failed", "cancelled"):
-            whole = now["status"] == "completed" and loss["values"]
-            return (TrialState.COMPLETE, loss["values"][-1]) if whole else (TrialState.FAIL, None)
+            last = _last_loss(client, job.id) if now["status"] == "completed" else None
+            return (TrialState.FAIL if last is None else TrialState.COMPLETE), last
         if trial.should_prune():
             client.cancel(job.id)  # comes back when nothing of it is left
             return TrialState.PRUNED, None
         time.sleep(LOOK_S)
+
+
+def _loss(client: runyard.Client, job_id: str) -> dict[str, list[float]]:
+    return client.metrics(job_id, keys="loss").get("loss", {"steps": [], "values": []})
+
+
+def _last_loss(client: runyard.Client, job_id: str) -> float | None:
+    """Of a job that has ended: once there are some and no more come."""
+    deadline = time.monotonic() + PATIENCE_S
+    before, values = [], _loss(client, job_id)["values"]
+    while (not values or values != before) and time.monotonic() < deadline:
+        time.sleep(SETTLE_S)
+        before, values = values, _loss(client, job_id)["values"]
+    return values[-1] if values else None
 
 
 def _arguments() -> argparse.Namespace:

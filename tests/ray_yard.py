@@ -13,8 +13,9 @@ from ray_cluster import RayCluster, marked
 from runyard.executors.base import Launch
 from runyard.executors.ray import RayExecutor, RayOptions
 from runyard.ray_bridge import names
+from runyard.supervisor import journal, process_table
 from runyard.testing.executor_place import ExecutorPlace
-from yards import RunningYard, Truth, descendants, until
+from yards import RunningYard, Truth, descendants, stat, until
 
 
 class RayYard(RunningYard):
@@ -42,9 +43,11 @@ class RayYard(RunningYard):
 
         def found() -> list[int]:
             assert self.process is not None
-            return [pid for pid in descendants(self.process.pid) if _is_bridge(pid)]
+            named = [pid for pid in descendants(self.process.pid) if _is_bridge(pid)]
+            # Not a fork of it that is about to become one of its probes.
+            return [pid for pid in named if (stat(pid) or ("", 0))[1] not in named]
 
-        [pid] = until(found, 30)
+        [pid] = until(found, 90)
         return int(pid)
 
 
@@ -93,6 +96,14 @@ class RayPlace(ExecutorPlace):
     def kill_watcher(self, attempt_id: str) -> None:
         pid = self.cluster.actors()[names.actor_name(attempt_id, 0)]
         os.kill(pid, signal.SIGKILL)
+
+    def freeze_watcher(self, attempt_id: str) -> None:
+        """Its supervisor, which is on this machine too."""
+        mirrored = self.folder / "data" / "attempts" / attempt_id / "slices" / "0"
+        supervisor = journal.read(str(mirrored)).supervisor
+        assert supervisor is not None
+        os.kill(supervisor["pid"], signal.SIGSTOP)
+        until(lambda: process_table.describe(supervisor["pid"])["state"] == "T", 30)
 
     def launch(self, number: int, script: str, **changes: Any) -> Launch:
         return replace(super().launch(number, script), cpu_milli=10, **changes)

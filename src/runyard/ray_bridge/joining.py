@@ -54,6 +54,8 @@ def _checked(address: str, allow_insecure: bool) -> str:
         os.environ["RAY_AUTH_MODE"] = "disabled"
         _check_same(stranger)
         return found
+    if stranger.get("error") != "refused":  # it may let everybody in: that is not known
+        raise Refused(refusals.FAILED, why=stranger.get("message", "no answer"))
     os.environ["RAY_AUTH_MODE"] = "token"
     _check_member(member.result(), found)
     return found

@@ -8,13 +8,10 @@ from ray_cluster import RayCluster, await_nothing_left, has_ray
 from ray_yard import RayYard
 from yards import TERMINAL
 
-GROUP = "ray"  # one xdist worker runs all of them: the cluster is large
-
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if "integration/ray/" in str(item.path):
-            item.add_marker(pytest.mark.xdist_group(GROUP))
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(300))  # on a busy machine a cluster is slow
 
@@ -63,5 +60,5 @@ def ray_yard(server_of_the_module):
     for row in yard.ask("/jobs?limit=200"):
         if row["status"] not in TERMINAL:
             yard.api("POST", f"/jobs/{row['job_id']}/force-kill")
-            yard.wait(row["job_id"], "cancelled", seconds=60)
+            yard.wait(row["job_id"], *TERMINAL, seconds=60)  # it may have ended by itself
     await_nothing_left(yard.cluster, sorted(set(yard.attempt_ids()) - before))

@@ -57,12 +57,15 @@ def test_two_processes_on_each_of_two_nodes(ray_yard):
     assert [rank["NODE_RANK"] for rank in ranks] == ["0", "0", "1", "1"]
 
 
-def test_rank_exit_kills_gang(ray_yard):
+def test_rank_exit_kills_gang(ray_yard, tmp_path):
     """R50: the first failing rank is named, its code is the attempt's, its peer is ended."""
     program = (
-        "import os, sys, time\n"
-        "print('up', flush=True)\n"
-        "if os.environ['RANK'] == '1': time.sleep(1); sys.exit(3)\n"
+        "import os, pathlib, sys, time\n"
+        f"other = pathlib.Path('{tmp_path}/other')\n"
+        "if os.environ['RANK'] == '1':\n"
+        "    while not other.exists(): time.sleep(0.05)\n"
+        "    sys.exit(3)\n"
+        "other.touch()\n"
         "time.sleep(600)\n"
     )
     ref = distributed(ray_yard, program, grace_s=1, distributed={"gang_grace_s": 1})

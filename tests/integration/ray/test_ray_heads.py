@@ -38,7 +38,7 @@ def own_cluster(tmp_path):
 
 
 def held(yard, truth, **fields):
-    ref = yard.submit(f"exec 9>{truth.path}; echo up; sleep 900", **fields)
+    ref = yard.submit(f"exec 9>{truth.path}; echo up; exec sleep 900", **fields)
     until(lambda: "up" in yard.logs(ref), 60)
     return ref
 
@@ -76,7 +76,7 @@ def test_head_crash_rocksdb(own_cluster, tmp_path):
     lines = Path(f"/proc/{gcs}/environ").read_text().split("\0")
     env = dict(line.split("=", 1) for line in lines if "=" in line)
     os.kill(gcs, signal.SIGKILL)
-    until(lambda: not alive(gcs), 10)
+    until(lambda: not alive(gcs), 60)
     again = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         assert marked(f"{ref}.1") == pids

@@ -51,7 +51,7 @@ def test_log_offset_resume(ray_yard, tmp_path):
         until(lambda part=part: path.exists() and path.stat().st_size > part << 20, 90)
         bridge = ray_yard.bridge()
         os.kill(bridge, signal.SIGKILL)
-        until(lambda bridge=bridge: not alive(bridge), 10)
+        until(lambda bridge=bridge: not alive(bridge), 60)
     ray_yard.wait(ref, "completed", seconds=120)
     assert checksum(path) == told.read_text()
 

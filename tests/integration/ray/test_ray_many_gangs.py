@@ -56,7 +56,7 @@ def test_server_kill9_while_six_gangs_run_all_adopted(make_ray_yard, tmp_path):
     assert {ref: sorted(marked(f"{ref}.1")) for ref in refs} == pids
     began = time.monotonic()
     yard.start()
-    until(lambda: all(yard.status(ref) == "running" for ref in refs), 60)
+    until(lambda: all(yard.status(ref) == "running" for ref in refs), 90)
     print(f"start to all {GANGS} gangs known to run: {time.monotonic() - began:.2f} s")
     assert {ref: sorted(marked(f"{ref}.1")) for ref in refs} == pids
     go.touch()

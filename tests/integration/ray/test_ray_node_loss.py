@@ -13,10 +13,10 @@ PROGRAM = Path(__file__).parents[2] / "socket_training.py"
 STEPS, SAVE_EVERY = 60, 5
 
 
-def train(yard, seconds_per_step, **fields):
-    command = [sys.executable, str(PROGRAM), str(STEPS), str(SAVE_EVERY), str(seconds_per_step)]
+def train(yard, *go, **fields):
+    command = [sys.executable, PROGRAM, STEPS, SAVE_EVERY, *go]
     return yard.submit(
-        command,
+        [str(word) for word in command],
         job_type="distributed",
         distributed={"nodes": 2, "placement": "spread", "gang_grace_s": 2},
         gpu_count=4,  # all of a node, so that the two nodes that are left are both needed
@@ -30,31 +30,35 @@ def final_losses(yard, ref):
     return [line for line in lines if line.startswith("final loss")]
 
 
-def test_the_loss_of_a_node_costs_no_step_that_was_saved(make_ray_yard):
+def saved(yard, ref):
+    return [Path(one["path"]).stem for one in yard.ask(f"/jobs/{ref}/checkpoints")]
+
+
+def test_the_loss_of_a_node_costs_no_step_that_was_saved(make_ray_yard, tmp_path):
     """R30, R50, R55: the raylet of one of two nodes is killed in the middle of a training. The
     rank on the other is ended, the next attempt goes where nodes live, from the last good
     checkpoint, and the last loss is that of a training nobody disturbed, to the last bit."""
     yard = make_ray_yard().start()
     cluster = yard.cluster
-    plain = train(yard, 0)
+    plain = train(yard)
     yard.wait(plain, "completed", seconds=120)
-    ref = train(yard, 0.2, max_retries=2)
-    until(
-        lambda: any("20" in one["path"] for one in yard.ask(f"/jobs/{ref}/checkpoints")),
-        120,
-        lambda: (yard.job(ref), yard.logs(ref)),
-    )
+    go = tmp_path / "go"
+    ref = train(yard, go, max_retries=2)
+    half = f"step_{STEPS // 2}"
+    until(lambda: half in saved(yard, ref), 120, lambda: (yard.job(ref), yard.logs(ref)))
     victim = kill_a_node_of(yard, ref)
     try:
+        until(lambda: yard.attempts(ref)[0]["end"], 120, lambda: yard.attempts(ref))
+        go.touch()
         yard.wait(ref, "completed", seconds=200)
         attempts = yard.attempts(ref)
         # Not first on the dead node, which Ray calls alive for a while.
         assert [one["end"] for one in attempts] == ["lost", "completed"]
-        assert not marked(attempts[0]["attempt_id"])
+        until(lambda: not marked(attempts[0]["attempt_id"]))
         assert victim not in {part["address"] for part in attempts[-1]["slices"]}
         first, *_ = yard.logs(ref, attempt=attempts[-1]["number"])
         begun = int(first.split()[-1])
-        assert 20 <= begun < STEPS
+        assert STEPS // 2 <= begun < STEPS
         assert begun % SAVE_EVERY == 0
         told = final_losses(yard, plain)
         assert len(told) == 2

@@ -13,7 +13,7 @@ import pytest
 from ray_cluster import RayCluster, has_ray
 from runyard.executors import ray_spec
 from runyard.ray_bridge import joining, refusals
-from yards import RunningYard, free_port, until
+from yards import RunningYard, until
 
 
 def why(yard, ref):
@@ -39,9 +39,9 @@ def serve(tmp_path):
 
 def test_nobody_there(serve):
     """R55: a job waits and says that the cluster cannot be reached."""
-    yard = serve(f"127.0.0.1:{free_port()}")
+    yard = serve("127.0.0.1:1")
     ref = yard.submit("true")
-    until(lambda: why(yard, ref).get("why") == "ray_unreachable", 60, lambda: yard.job(ref))
+    until(lambda: why(yard, ref).get("why") == "ray_unreachable", 120, lambda: yard.job(ref))
     said = yard.cli("show", ref).stdout
     assert "Ray" in said, said
 
@@ -51,7 +51,7 @@ def test_a_wrong_token_is_told(serve, ray_cluster, tmp_path):
     token.write_text("f" * 64)
     yard = serve(ray_cluster.address, RAY_AUTH_TOKEN_PATH=str(token))
     ref = yard.submit("true")
-    until(lambda: why(yard, ref).get("why") == "ray_token_refused", 60, lambda: yard.job(ref))
+    until(lambda: why(yard, ref).get("why") == "ray_token_refused", 120, lambda: yard.job(ref))
 
 
 def test_unauthenticated_ray_refused(serve):
@@ -61,7 +61,7 @@ def test_unauthenticated_ray_refused(serve):
         cluster.start(nodes=1)
         yard = serve(cluster.address)
         ref = yard.submit("true")
-        until(lambda: why(yard, ref).get("why") == "ray_insecure", 90, lambda: yard.job(ref))
+        until(lambda: why(yard, ref).get("why") == "ray_insecure", 120, lambda: yard.job(ref))
         yard.stop()
         allowed = serve(cluster.address, RUNYARD_ALLOW_INSECURE_RAY="true")
         ref = allowed.submit("echo in")
@@ -103,14 +103,37 @@ def test_an_old_ray_is_refused(tmp_path, monkeypatch):
     assert refused.value.code == "ray_too_old"
 
 
+def test_a_cluster_that_does_not_say_whom_it_lets_in(tmp_path, monkeypatch):
+    """One that is too slow to answer somebody without a token may let everybody in."""
+    known = {"ray": "2.60.0", "python": "3.11.7", "address": "10.0.0.1:6379"}
+    answers = {
+        "disabled": {**known, "error": "failed", "message": "it took too long"},
+        "token": {**known, "cluster": {}},
+    }
+    for mode, told in answers.items():
+        (tmp_path / mode).write_text(json.dumps(told) + "\n")
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\ncat "{tmp_path}/$RAY_AUTH_MODE"\n')
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    with pytest.raises(refusals.Refused) as refused:
+        joining._checked("10.0.0.1:6379", allow_insecure=False)
+    assert (refused.value.code, refused.value.params["why"]) == ("ray_failed", "it took too long")
+
+
 def test_an_interpreter_without_ray_is_told(serve, tmp_path):
     """The bridge runs with an interpreter of its own, which may lack Ray."""
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
     yard = serve("127.0.0.1:1", RUNYARD_RAY_PYTHON=str(bare / "bin" / "python"))
     ref = yard.submit("true")
-    until(lambda: why(yard, ref).get("why") == "ray_not_installed", 60, lambda: yard.job(ref))
-    assert "bare" in why(yard, ref)["at"]
+
+    def told():
+        found = why(yard, ref)
+        return found if found.get("why") == "ray_not_installed" else None
+
+    assert "bare" in until(told, 120, lambda: yard.job(ref))["at"]
 
 
 def test_the_server_never_imports_ray(ray_yard):

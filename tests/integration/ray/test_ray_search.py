@@ -20,7 +20,7 @@ rate, go = float(sys.argv[1]), sys.argv[2]
 file = open(os.environ["RUNYARD_METRICS_FILE"], "a")
 def tell(step, loss):
     file.write(json.dumps({"step": step, "loss": loss}) + "\\n"); file.flush()
-tell(1, 1000.0 if rate > 0.01 else 1.0)
+tell(1, 1000.0 if rate > 0.01 else rate)
 while rate > 0.01 or not os.path.exists(go):
     time.sleep(0.05)
 tell(2, rate)
@@ -57,12 +57,12 @@ def test_optuna_asktell_prunes_child_job(ray_yard, begin, tmp_path):
 
     first = begin()
     running = until(lambda: _rows(ray_yard, "running"), 60)[0]
-    until(lambda: ray_yard.ask(f"/jobs/{running['job_id']}/metrics")["series"], 30)
+    until(lambda: ray_yard.ask(f"/jobs/{running['job_id']}/metrics")["series"], 60)
     first.kill()
     first.wait()
     (tmp_path / "go").touch()
     second = begin()
-    said, _ = second.communicate(timeout=120)
+    said, _ = second.communicate(timeout=200)
     assert second.returncode == 0, said
 
     study = optuna.load_study(study_name="search", storage=f"sqlite:///{tmp_path}/search.db")

@@ -12,7 +12,7 @@ import pytest
 from ray_cluster import marked
 from ray_yard import RayPlace
 from runyard.testing.executor_place import Serving
-from yards import until
+from yards import TERMINAL, until
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_server_takes_over_what_another_began(tmp_path, ray_cluster, serving):
     place.owner = serving.place.owner
     other = Serving(place)
     try:
-        until(lambda: other.look(name).sight == "running", 30, lambda: other.look(name))
+        until(lambda: other.look(name).sight == "running", 60, lambda: other.look(name))
         other.said(name, "begun")
         other.stop(name, 5.0)
         end = other.end(name)
@@ -77,9 +77,9 @@ def test_sigint_client_cancels_job(ray_yard):
     try:
         assert client.stdout is not None
         assert client.stdout.readline() == b"up\n"
-        [row] = [one for one in ray_yard.ask("/jobs") if one["status"] == "running"]
+        [row] = [one for one in ray_yard.ask("/jobs") if one["status"] not in TERMINAL]
         os.kill(client.pid, signal.SIGINT)
-        assert client.wait(60) == 130
+        assert client.wait(90) == 130
         assert ray_yard.status(row["job_id"]) == "cancelled"
         assert not marked(f"{row['job_id']}.1")
     finally:
