@@ -120,15 +120,15 @@ def test_one_answer_holds_a_bounded_amount_of_text(log):
 def test_a_million_lines(log):
     """Tail reads the end only; lines are counted once and then found at once. Loose limits."""
     found = log(numbered(1_000_000, 40))
-    began = time.perf_counter()
+    began = time.process_time()
     assert number_of(found.tail(100).lines[-1]) == 999_999
-    tail_s = time.perf_counter() - began
-    began = time.perf_counter()
+    tail_s = time.process_time() - began
+    began = time.process_time()
     assert number_of(found.lines(500_000, 10).lines[0]) == 500_000
-    first_s = time.perf_counter() - began
-    began = time.perf_counter()
+    first_s = time.process_time() - began
+    began = time.process_time()
     assert number_of(found.lines(750_000, 10).lines[0]) == 750_000
-    later_s = time.perf_counter() - began
+    later_s = time.process_time() - began
     assert tail_s < 0.5
     assert first_s < 5
     assert later_s < 0.5

@@ -87,9 +87,9 @@ def test_patterns_that_could_run_away_are_refused(log, pattern):
 
 def test_the_worst_pattern_that_is_allowed_ends_soon(log):
     found = log((b"a" * 2000 + b"\n") * 3)
-    began = time.perf_counter()
+    began = time.process_time()
     assert grep(found, r"a*a*b", regex=True).lines == []
-    assert time.perf_counter() - began < 30
+    assert time.process_time() - began < 30
 
 
 def test_a_search_that_takes_too_long_says_that_it_is_not_complete(log):

@@ -86,7 +86,7 @@ def test_a_line_of_a_hundred_megabytes_costs_little(log):
         file.write(b"\nafter\n")
     tail = LogTail(str(log))
     seen, more, largest = [], True, 0
-    begun = time.monotonic()
+    begun = time.process_time()
     while more:
         found = tail.read(256 * 1024)
         seen += _texts(found)
@@ -95,7 +95,7 @@ def test_a_line_of_a_hundred_megabytes_costs_little(log):
     assert seen == ["before", "after"]
     assert tail.too_long == 1
     assert largest <= LONGEST_LINE
-    assert time.monotonic() - begun < 30
+    assert time.process_time() - begun < 30
 
 
 def test_binary_data_is_harmless(log):

@@ -93,11 +93,11 @@ def test_a_name_nobody_knows():
 
 @pytest.mark.parametrize("slow", ["delay_s", "drip_s"])
 def test_a_slow_receiver_is_given_so_long_and_no_longer(receiver, slow):
-    setattr(receiver, slow, 20.0)
+    setattr(receiver, slow, 100.0)
     before = time.monotonic()
     failed = refused(receiver.url, timeout_s=0.5)
     assert failed.reason.code == "no_answer"
-    assert time.monotonic() - before < 10
+    assert time.monotonic() - before < 60
 
 
 def test_a_redirect_to_another_host_is_not_followed(receiver):

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from runyard.preflight import checking, gpu_driver, place_checks, plan
+from yards import free_port
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent"}
 
@@ -251,10 +252,10 @@ def test_the_disk_is_compared_with_the_last_checkpoint(folder, monkeypatch):
 
 
 def test_a_port_that_somebody_has(folder):
+    port = free_port()
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        taken.bind(("127.0.0.1", port))
         taken.listen()
-        port = taken.getsockname()[1]
         found = checked(folder, "true", ports={"reward": port})
         assert told(found, "ports") == ("warn", "port_in_use")
         assert found["ports"]["params"] == {"port": port, "service": "reward"}

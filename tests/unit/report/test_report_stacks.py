@@ -38,7 +38,7 @@ def start(tmp_path):
 
 def offered(tmp_path, process) -> str:
     path = tmp_path / stack_offer.file_name(process.pid)
-    until(path.exists, 30)
+    until(path.exists)
     return path
 
 
@@ -62,7 +62,7 @@ stuck_here()
         text = path.read_text()
         return "stuck_here" in text and "waits_for_ever" in text
 
-    until(told, 20)
+    until(told)
     assert process.poll() is None
 
 
@@ -95,17 +95,15 @@ report(step=1)
 child = os.fork()
 if child == 0:
     report(step=2)
-    time.sleep(600)
-print(child, flush=True)
+    print(os.getpid(), flush=True)
 time.sleep(600)
 """
     process = start(program)
     child = int(process.stdout.readline())
     try:
         path = tmp_path / stack_offer.file_name(child)
-        until(path.exists, 30)
         os.kill(child, stack_offer.SIGNAL)
-        until(lambda: path.stat().st_size > 0, 20)
+        until(lambda: path.stat().st_size > 0)
         assert offered(tmp_path, process).stat().st_size == 0
     finally:
         os.kill(child, signal.SIGKILL)

@@ -15,7 +15,7 @@ def run(program: str, **environment: str) -> str:
         [sys.executable, "-W", "ignore", "-c", "import runyard.report as report\n" + program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
         env={**os.environ, **environment},
         check=False,
     )
@@ -103,9 +103,9 @@ print(*codes)
 def test_asking_in_every_step_is_cheap(tmp_path):
     program = """
 import time
-began = time.perf_counter()
+began = time.process_time()
 for _ in range(100_000): report.should_stop()
-print(time.perf_counter() - began)
+print(time.process_time() - began)
 """
     assert float(run(program, RUNYARD_STOP_FILE=str(tmp_path / "stop"))) < 5
 

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from runyard.supervisor.port_binding import taken
-from yards import POOL
+from yards import POOL, free_port
 
 FREE = POOL[-1]  # none that the kernel gives to connections
 
@@ -36,11 +36,11 @@ def test_a_port_that_somebody_listens_on_is_taken(family, address):
 
 
 def test_what_lingers_of_a_closed_connection_is_no_obstacle():
+    port = free_port()
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", 0))
+        listener.bind(("127.0.0.1", port))
         listener.listen()
-        port = listener.getsockname()[1]
         client = socket.create_connection(("127.0.0.1", port))
         accepted, _ = listener.accept()
         accepted.close()  # the side that closes first has the port in TIME_WAIT

@@ -35,13 +35,13 @@ def test_two_threads_that_ask_at_once_damage_nothing(tmp_path):
             barrier = threading.Barrier(2)
 
             def ask(seq, grace_s, barrier=barrier):
-                barrier.wait(20)
+                barrier.wait(60)
                 write(folder, seq, grace_s=grace_s, requested_by="x" * (400 if seq % 2 else 1))
 
             older = threading.Thread(target=ask, args=(2 * number + 1, 40.0))
             newer = threading.Thread(target=ask, args=(2 * number + 2, 0.0))
             older.start(), newer.start()
-            older.join(20), newer.join(20)
+            older.join(60), newer.join(60)
             request = stop_request.read(folder)
             assert (request["seq"], request["grace_s"]) == (2 * number + 2, 0.0)
     finally:

