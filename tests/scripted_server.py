@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
 import socket
@@ -87,10 +88,10 @@ def problem(status: int, code: str, message: str, /, **params: Any) -> Reply:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     script: ScriptedServer
-    connections = 0
 
     def __init__(self, *arguments: Any) -> None:
         self.live: set[Any] = set()
+        self.numbers = itertools.count(1)  # of connections, whose threads begin at once
         super().__init__(*arguments)
 
     def handle_error(self, *_: Any) -> None:
@@ -108,8 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.server.connections += 1
-        self.number = self.server.connections
+        self.number = next(self.server.numbers)
         self.server.live.add(self.connection)
 
     def finish(self) -> None:

@@ -20,7 +20,7 @@ class Live:
             additional_headers=_headers(served.key if key is None else key),
             origin=origin,
             subprotocols=subprotocols,
-            open_timeout=20,
+            open_timeout=60,
         )
         self.socket = self._open.__enter__()
         self.got: list[dict] = []
@@ -37,7 +37,7 @@ class Live:
 
     def __exit__(self, *error):
         self._open.__exit__(*error)
-        self._reader.join(10)
+        self._reader.join(60)
 
     def say(self, message):
         self.socket.send(message if isinstance(message, str) else json.dumps(message))
@@ -48,7 +48,7 @@ class Live:
                 self.got.append(json.loads(message))
         self.closed = True
 
-    def until(self, condition, seconds=20):
+    def until(self, condition, seconds=60):
         return until(condition, seconds, f"got {json.dumps(self.got)[-1500:]}")
 
     def next(self, topic):
@@ -95,7 +95,7 @@ def _headers(key):
 
 def refused(served, key, path="/monitor/ws", subprotocols=None, origin=None, host=None):
     """The status of the answer that is no socket."""
-    raw = socket.create_connection(("127.0.0.1", served.port), timeout=20)
+    raw = socket.create_connection(("127.0.0.1", served.port), timeout=60)
     with (
         pytest.raises(InvalidStatus) as error,
         connect(

@@ -22,7 +22,7 @@ BASE = "/api/v1/training"
 SMALL = {"cpu_cores": 0.01, "memory_gb": 0.01, "gpu_count": 0, "max_retries": 0}
 
 
-def until(condition, seconds=20.0, words=""):
+def until(condition, seconds=60.0, words=""):
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {words}"
@@ -84,7 +84,7 @@ class Served:
     def close(self) -> None:
         self.yard.hub.close()
         self._server.should_exit = True
-        self._thread.join(10)
+        self._thread.join(60)
         self.yard.close(keep=False)
         self.store.close()
 
@@ -99,7 +99,7 @@ class Served:
         if secret:
             sent["Authorization"] = f"Bearer {secret}"
         sent.update(headers or {})
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, data, sent)
             answer = connection.getresponse()

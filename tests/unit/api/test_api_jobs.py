@@ -208,16 +208,16 @@ def test_cancel_without_wait_answers_at_once_and_with_wait_when_gone(served):
     job = served.running()
     began = time.monotonic()
     asked = served.api("POST", f"/jobs/{job}/cancel")
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     assert (asked.status, asked.body["status"]) == (202, "cancelling")
     assert asked.body["receipt"] is None
     waiting = []
     thread = threading.Thread(
-        target=lambda: waiting.append(served.api("POST", f"/jobs/{job}/cancel", wait=15))
+        target=lambda: waiting.append(served.api("POST", f"/jobs/{job}/cancel", wait=50))
     )
     thread.start()
     served.executor.finish(f"{job}.1", None, signal=9, cause="cancelled")
-    thread.join(15)
+    thread.join(60)
     assert (waiting[0].status, waiting[0].body["status"]) == (200, "cancelled")
     assert waiting[0].body["receipt"]
 
@@ -296,11 +296,11 @@ def test_wait_answers_at_the_end_or_after_the_time(served):
     assert served.api("GET", f"/jobs/{job}/wait", timeout=0.05).body["status"] == "running"
     answers = []
     thread = threading.Thread(
-        target=lambda: answers.append(served.api("GET", f"/jobs/{job}/wait", timeout=15))
+        target=lambda: answers.append(served.api("GET", f"/jobs/{job}/wait", timeout=50))
     )
     thread.start()
     served.executor.finish(f"{job}.1", 3)
-    thread.join(15)
+    thread.join(60)
     assert answers[0].body["status"] == "failed"
     assert answers[0].body["attempt"]["exit_code"] == 3
     assert served.api("GET", "/jobs/job-none/wait").code == "job_not_found"

@@ -1,7 +1,9 @@
 """What `run` says while a job waits, where there is no terminal to redraw a line on."""
 
 import time
+from types import SimpleNamespace
 
+from runyard.cli import live_view
 from runyard.cli.live_view import LiveView, estimate_text
 from runyard.sdk.job import Job
 
@@ -32,8 +34,10 @@ def test_measurements_that_move_are_told_once(capfd):
     assert len(capfd.readouterr().err.splitlines()) == 1
 
 
-def test_an_estimate_without_a_range_is_one_span():
-    soon, late = time.time() + 30.5, time.time() + 600.5
+def test_an_estimate_without_a_range_is_one_span(monkeypatch):
+    now = time.time()
+    monkeypatch.setattr(live_view, "time", SimpleNamespace(time=lambda: now))
+    soon, late = now + 30.5, now + 600.5
     one = estimate_text({"est_start_low": soon, "est_start_high": soon})
     assert one == "may start in 30s"
     assert " to " in estimate_text({"est_start_low": soon, "est_start_high": late})

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from runyard.sdk import lease
 from runyard.sdk.follower import View
 from runyard.sdk.job import Job
 from runyard.sdk.lease import Lease
@@ -22,19 +23,20 @@ class Warned(View):
 
 
 @pytest.fixture
-def keep(client):
+def keep(client, monkeypatch):
+    monkeypatch.setattr(lease, "_SHORTEST_WAIT_S", 60.0)  # no answer of a busy machine is too late
     kept = []
 
     def start(length_s=0.6):
         view = Warned()
-        lease = Lease(client, view, Job(client, {"job_id": "job-a"}), length_s)
-        kept.append(lease)
-        lease.keep()
+        made = Lease(client, view, Job(client, {"job_id": "job-a"}), length_s)
+        kept.append(made)
+        made.keep()
         return view
 
     yield start
-    for lease in kept:
-        lease.let_go()
+    for made in kept:
+        made.let_go()
 
 
 def asked(server):
@@ -50,7 +52,7 @@ def test_it_is_renewed_again_and_again(server, keep):
     """R56"""
     server.on("POST", "/jobs/job-a/lease", ANSWER)
     view = keep()
-    until(lambda: asked(server) >= 4, 20, "not renewed")
+    until(lambda: asked(server) >= 4, words="not renewed")
     assert view.times == 0
 
 
@@ -58,24 +60,24 @@ def test_trouble_is_told_once_and_tried_on(server, keep):
     refusal = problem(503, "shutting_down", "The server is shutting down.")
     server.on("POST", "/jobs/job-a/lease", refusal, refusal, refusal, refusal, ANSWER)
     view = keep()
-    until(lambda: asked(server) >= 7, 20, "given up")
+    until(lambda: asked(server) >= 7, words="given up")
     assert view.times == 1
 
 
 def test_one_failure_is_nothing(server, keep):
     server.on("POST", "/jobs/job-a/lease", ANSWER, problem(503, "unavailable", "no"), ANSWER)
     view = keep()
-    until(lambda: asked(server) >= 4, 20, "given up")
+    until(lambda: asked(server) >= 4, words="given up")
     assert view.times == 0
 
 
 def test_a_dead_server_is_tried_again(server, keep):
     server.on("POST", "/jobs/job-a/lease", DROP)
     view = keep()
-    until(lambda: view.times, 30, "not told")
+    until(lambda: view.times, words="not told")
     server.on("POST", "/jobs/job-a/lease", ANSWER)
     before = asked(server)
-    until(lambda: asked(server) >= before + 3, 20, "given up")
+    until(lambda: asked(server) >= before + 3, words="given up")
     assert view.times == 1
 
 
@@ -86,7 +88,7 @@ def test_a_dead_server_is_tried_again(server, keep):
 def test_where_there_is_no_lease_nothing_more_is_asked(server, keep, answer):
     server.on("POST", "/jobs/job-a/lease", answer)
     view = keep(0.3)
-    until(lambda: asked(server), 20, "not asked")
+    until(lambda: asked(server), words="not asked")
     time.sleep(0.5)
     assert asked(server) == 1
     assert view.times == 0

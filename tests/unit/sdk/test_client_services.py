@@ -5,11 +5,12 @@ import socket
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from runyard import BadRequest, LocalService, LocalServiceFailed
-from runyard.sdk import service_files
+from runyard.sdk import service_files, service_group
 from runyard.sdk.follower import View
 from runyard.sdk.service_group import LocalServices
 from runyard.sdk.services import how_ended
@@ -104,10 +105,10 @@ def test_a_path_must_answer_before_it_is_ready(group, view, tmp_path):
         done.set()
 
     threading.Thread(target=start, daemon=True).start()
-    until(lambda: pids(tmp_path), 20, "not started")
+    until(lambda: pids(tmp_path), words="not started")
     assert not done.wait(0.5)
     (tmp_path / "ready").touch()
-    assert done.wait(20)
+    assert done.wait(60)
     assert view.names() == ["service_starting", "service_ready"]
 
 
@@ -163,10 +164,10 @@ def test_a_port_that_is_asked_for(group):
 
 def test_a_port_out_of_a_range(group):
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        first = free_port()
+        taken.bind(("127.0.0.1", first))
         taken.listen()
-        first = taken.getsockname()[1]
-        services = group(LocalService("reward", SERVER, port=(first, min(first + 50, 65535))))
+        services = group(LocalService("reward", SERVER, port=(first, first + 50)))
     port = int(services.addresses()[0]["url"].rpartition(":")[2])
     assert first < port <= first + 50
 
@@ -178,7 +179,7 @@ def test_one_that_fails_is_started_again_at_the_same_address(group, view, tmp_pa
     before = services.addresses()
     [pid] = pids(tmp_path)
     os.kill(pid, 9)
-    until(lambda: view.names().count("service_ready") == 2, 20, lambda: view.lines)
+    until(lambda: view.names().count("service_ready") == 2, words=lambda: view.lines)
     assert ("service_restarting", "reward", 137) in view.lines
     assert services.addresses() == before
     assert len(pids(tmp_path)) == 2
@@ -189,26 +190,33 @@ def test_one_that_fails_is_started_again_at_the_same_address(group, view, tmp_pa
     ("restart", "command", "code"),
     [("never", "exit 4", 4), ("on-failure", "exit 0", 0)],
 )
-def test_one_that_ends_is_told(group, restart, command, code):
+def test_one_that_ends_is_told(group, restart, command, code, tmp_path):
     lost = []
     listening = f"{sys.executable} -c 'import socket, os; s = socket.socket(); "
-    listening += 's.bind(("127.0.0.1", int(os.environ["RUNYARD_PORT"]))); s.listen(); s.accept()\''
+    listening += 's.bind(("127.0.0.1", int(os.environ["RUNYARD_PORT"]))); s.listen(); '
+    listening += 'open(os.open("end", os.O_RDONLY)).read()\''  # until somebody opens it to write
+    os.mkfifo(tmp_path / "end")
     service = LocalService("reward", f"{listening}; {command}", restart=restart)
     group(service, on_lost=lost.append)
-    [failure] = until(lambda: lost, 20, "not told")
+    (tmp_path / "end").write_text("")
+    [failure] = until(lambda: lost, words="not told")
     assert failure.params["exit_code"] == code
 
 
-def test_one_that_cannot_come_back_is_given_up(group, view, tmp_path):
+def test_one_that_cannot_come_back_is_given_up(group, view, tmp_path, monkeypatch):
     lost = []
     once = f'test -e tried && exit 5; touch tried; exec {sys.executable} -c "$SERVING"'
-    service = LocalService(
-        "reward", once, restart="on-failure", ready_timeout_s=3, env={"SERVING": SERVING}
-    )
+    service = LocalService("reward", once, restart="on-failure", env={"SERVING": SERVING})
+
+    def monotonic():
+        tried = view.names().count("service_restarting")
+        return time.monotonic() + (service.ready_timeout_s if tried >= 3 else 0)
+
+    monkeypatch.setattr(service_group, "time", SimpleNamespace(monotonic=monotonic))
     group(service, on_lost=lost.append)
     os.kill(pids(tmp_path)[0], 9)
-    until(lambda: lost, 30, lambda: view.lines)
-    assert view.names().count("service_restarting") >= 2
+    until(lambda: lost, words=lambda: view.lines)
+    assert view.names().count("service_restarting") == 3
 
 
 def test_a_stop_while_it_starts(view):
@@ -223,9 +231,9 @@ def test_a_stop_while_it_starts(view):
 
     thread = threading.Thread(target=start, daemon=True)
     thread.start()
-    until(lambda: "service_starting" in view.names(), 20, "not starting")
+    until(lambda: "service_starting" in view.names(), words="not starting")
     services.stop()
-    thread.join(20)
+    thread.join(60)
     told = ("stopped", "ended", "killed")
     assert failures[0] in [f"local_service_{how}" for how in told]
     with pytest.raises(LocalServiceFailed, match="stopped"):

@@ -13,7 +13,7 @@ from websockets.sync.server import serve
 from runyard import Client, RunyardError, ServerUnreachable, Unauthenticated
 from runyard.sdk.connection import Connection
 from runyard.sdk.live import LiveClosed, LiveSocket
-from yards import until
+from yards import free_port, until
 
 
 class Other:
@@ -37,7 +37,7 @@ class Other:
 
     def __exit__(self, *error):
         self._server.shutdown()
-        self._thread.join(10)
+        self._thread.join(60)
 
     def opened(self):
         return LiveSocket(Connection(self.url, "secret"), "/ws")
@@ -52,9 +52,9 @@ def test_messages_of_every_length_go_both_ways():
         live = other.opened()
         for length in (0, 1, 125, 126, 127, 65535, 65536, 300_000):
             live.send("x" * length)
-            assert live.receive(20) == "x" * length
+            assert live.receive(60) == "x" * length
         live.send({"text": "训练 \u0000 €"})
-        assert live.receive(20) == {"text": "训练 \u0000 €"}
+        assert live.receive(60) == {"text": "训练 \u0000 €"}
         assert other.asked == ["Bearer secret"]
         live.close()
         with pytest.raises((LiveClosed, OSError)):
@@ -66,14 +66,14 @@ def test_messages_in_parts_with_pings_between():
         socket.send(['{"a"', ": [1,", " 2]}"])
         waiting = socket.ping(b"are you there")
         socket.send('"after"')
-        assert waiting.wait(20)
+        assert waiting.wait(60)
         socket.send('"the pong came"')
 
     with Other(talk) as other:
         live = other.opened()
-        assert [live.receive(20) for _ in range(3)] == [{"a": [1, 2]}, "after", "the pong came"]
+        assert [live.receive(60) for _ in range(3)] == [{"a": [1, 2]}, "after", "the pong came"]
         with pytest.raises(LiveClosed) as closed:
-            live.receive(20)
+            live.receive(60)
         assert closed.value.code == 1000
         live.close()
 
@@ -84,7 +84,7 @@ def test_half_a_frame_is_kept_when_the_time_is_over():
     def talk(link):
         data = Frame(Opcode.TEXT, b'"in two pieces"').serialize(mask=False)
         link.socket.sendall(data[:7])
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         link.socket.sendall(data[7:])
         with contextlib.suppress(ConnectionClosed):
             link.recv()
@@ -93,14 +93,13 @@ def test_half_a_frame_is_kept_when_the_time_is_over():
         live = other.opened()
         assert live.receive(0.2) is None
         go_on.set()
-        assert live.receive(20) == "in two pieces"
+        assert live.receive(60) == "in two pieces"
         live.close()
 
 
 @pytest.fixture
 def unused_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+    return free_port()
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,7 @@ def test_what_no_server_may_send_closes_the_socket(data):
     with Other(talk) as other:
         live = other.opened()
         with pytest.raises(LiveClosed):
-            live.receive(20)
+            live.receive(60)
         live.close()
 
 
@@ -152,7 +151,7 @@ def test_whoever_answers_something_else_is_no_server(unused_port):
         thread.start()
         with pytest.raises(RunyardError):
             LiveSocket(Connection(f"http://127.0.0.1:{unused_port}", "k"), "/ws")
-        thread.join(10)
+        thread.join(60)
 
 
 def test_watching_goes_on_where_it_was():
@@ -202,5 +201,5 @@ def test_closing_ends_a_watch_from_another_thread():
         thread.start()
         until(lambda: watch.is_live)
         watch.close()
-        assert ended.wait(20)
-        thread.join(10)
+        assert ended.wait(60)
+        thread.join(60)
