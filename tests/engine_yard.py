@@ -125,11 +125,11 @@ class EngineYard:
 
     def wait(self, ref, *statuses):
         """Until the job is in one of these; far sooner than any tick."""
-        until(lambda: self.status(ref) in statuses, 20, lambda: self._seen(ref), every=0.005)
+        until(lambda: self.status(ref) in statuses, 60, lambda: self._seen(ref), every=0.005)
         return self.job(ref)
 
     def wait_reason(self, ref, code):
-        until(lambda: self.reason(ref)[0] == code, 20, lambda: self._seen(ref), every=0.005)
+        until(lambda: self.reason(ref)[0] == code, 60, lambda: self._seen(ref), every=0.005)
         return self.reason(ref)[1]
 
     def running(self, command="true", **fields) -> str:
@@ -162,7 +162,7 @@ class EngineYard:
             self.yard.runtime.wake()
             return False
 
-        until(later, 20, condition, every=0.005)
+        until(later, 60, condition, every=0.005)
 
     def _seen(self, ref):
         return self.status(ref), self.reason(ref)

@@ -227,10 +227,11 @@ def test_cancel_while_scheduled(engine):
     with ThreadPoolExecutor(1) as client:
         asked = client.submit(engine.submit)
         ref = until(lambda: next(iter(engine.refs()), None))
+        engine.wait(ref, "scheduled")
         engine.yard.cancel(ref, ANN)
         assert engine.status(ref) == "cancelling"
         engine.executor.gate.set()
-        assert asked.result(20) == ref
+        assert asked.result(60) == ref
     engine.wait(ref, "cancelled")
     assert engine.attempts(ref)[0].started_at is None
     assert engine.yard.receipt(ref)["stage"] == "starting"

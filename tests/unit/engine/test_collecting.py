@@ -211,7 +211,7 @@ def test_more_often_while_somebody_looks(collect):
     try:
         board = engine.parts.board
         name = "node.memory_percent"
-        until(lambda: len(board.node_window(engine.node_id, name)) >= 3, 20)
+        until(lambda: len(board.node_window(engine.node_id, name)) >= 3)
     finally:
         collecting.stop()
 

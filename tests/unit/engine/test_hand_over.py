@@ -99,10 +99,11 @@ def test_a_hand_over_after_it_was_given_up_starts_nothing(engine):
     submitting = threading.Thread(target=engine.submit)
     submitting.start()
     [ref] = until(engine.refs)
+    engine.wait(ref, "scheduled")
     engine.look(ahead=11)
     until(lambda: f"{ref}.1" in engine.executor.refused)
     engine.executor.gate.set()
-    submitting.join(20)
+    submitting.join(60)
     engine.wait(ref, "running")
     assert list(engine.executor.launches) == [f"{ref}.2"]
     assert [attempt.end for attempt in engine.attempts(ref)] == [AttemptEnd.NEVER_STARTED, None]

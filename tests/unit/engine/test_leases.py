@@ -9,7 +9,7 @@ from runyard.domain import errors
 from runyard.stores.base import Lease
 from yards import until
 
-LONG, SHORT = 600, 0.2
+LONG = 600
 
 
 def expires_at(engine, ref):
@@ -18,18 +18,19 @@ def expires_at(engine, ref):
     return None if lease is None else lease.expires_at
 
 
-def run_out(engine, ref):
+def run_out(engine, ref, in_s=-1.0):
     """As if its client had been silent for so long."""
-    lease = Lease(engine.job(ref).id, time.time() - 1)
+    lease = Lease(engine.job(ref).id, time.time() + in_s)
     engine.store.write(lambda tx: tx.put_lease(lease))
     engine.yard.runtime.leased()
 
 
 def test_a_running_job_is_cancelled(engine):
     """R56: with the reason, the events and the receipt that say why."""
-    ref = engine.running(lease_s=SHORT)
+    ref = engine.running(lease_s=LONG)
+    run_out(engine, ref, in_s=0.2)  # nothing but the clock tells that it has
     engine.wait(ref, "cancelled")
-    assert engine.reason(ref) == ("lease_lost", {"lease_s": SHORT})
+    assert engine.reason(ref) == ("lease_lost", {"lease_s": LONG})
     [stop] = engine.executor.stops[f"{ref}.1"]
     assert (stop.cause, stop.requested_by) == ("lease", "lease")
     told = engine.events(ref)
@@ -40,21 +41,22 @@ def test_a_running_job_is_cancelled(engine):
 
 def test_while_it_is_cancelling_the_cause_is_told(engine):
     engine.executor.stubborn = True
-    ref = engine.running(lease_s=SHORT)
+    ref = engine.running(lease_s=LONG)
+    run_out(engine, ref)
     engine.wait(ref, "cancelling")
     code, params = engine.reason(ref)
     assert (code, params["by"], params["cause"]) == ("waiting_for_step", "lease", "lease")
     engine.finish(ref, None, signal=9, cause="cancelled")
     engine.wait(ref, "cancelled")
-    assert engine.reason(ref) == ("lease_lost", {"lease_s": SHORT})
+    assert engine.reason(ref) == ("lease_lost", {"lease_s": LONG})
 
 
 def test_a_waiting_job_is_covered_too(engine):
     """R56: before it held anything; what depends on it does not wait for ever."""
-    ref = engine.submit(lease_s=SHORT, hold=True)
+    ref = engine.submit(lease_s=0.2, hold=True)
     other = engine.submit(depends_on=[ref])
     engine.wait(ref, "cancelled")
-    assert engine.reason(ref) == ("lease_lost", {"lease_s": SHORT})
+    assert engine.reason(ref) == ("lease_lost", {"lease_s": 0.2})
     engine.wait(other, "cancelled")
     receipt = engine.yard.receipt(ref)
     assert (receipt["requested_by"], receipt["proof"]) == ("lease", "never_started")
@@ -63,7 +65,8 @@ def test_a_waiting_job_is_covered_too(engine):
 
 def test_a_job_may_be_kept(engine):
     """R56: it runs on, without a lease, and the loss is told once."""
-    ref = engine.running(lease_s=SHORT, on_lease_lost="keep")
+    ref = engine.running(lease_s=LONG, on_lease_lost="keep")
+    run_out(engine, ref)
     until(lambda: "lease_lost" in engine.events(ref))
     assert expires_at(engine, ref) is None
     assert engine.status(ref) == "running"
@@ -118,11 +121,15 @@ def test_at_a_start_every_lease_begins_again(engine):
 
 
 def test_one_that_ran_out_while_no_server_ran_is_not_lost(engine):
-    ref = engine.running(lease_s=2)
+    ref = engine.running(lease_s=LONG)
+    lease = Lease(engine.job(ref).id, time.time() - 1)
     engine.close()
-    time.sleep(2.1)
-    engine.restart()
+    engine._compose()
+    engine.store.write(lambda tx: tx.put_lease(lease))
+    engine.open()
     assert engine.status(ref) == "running"
+    assert expires_at(engine, ref) > time.time() + LONG - 60
+    run_out(engine, ref)
     engine.wait(ref, "cancelled")
 
 
@@ -162,7 +169,8 @@ def test_a_server_that_slept_gives_its_clients_time(engine):
 
 
 def test_a_retry_by_hand_has_no_client_and_no_lease(engine):
-    ref = engine.running(lease_s=SHORT)
+    ref = engine.running(lease_s=LONG)
+    run_out(engine, ref)
     engine.wait(ref, "cancelled")
     engine.yard.retry(ref, ANN)
     engine.wait(ref, "running")

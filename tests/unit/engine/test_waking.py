@@ -114,7 +114,7 @@ def test_a_dependency(engine):
     held = engine.submit(hold=True)
     after = engine.submit(depends_on=[first])
     whatever = engine.submit(depends_on=[{"job": held, "on": "end"}])
-    assert engine.reason(after)[0] == "dependency"
+    engine.wait_reason(after, "dependency")
     engine.finish(first)
     engine.wait(after, "running")
     engine.yard.cancel(held, ANN)
