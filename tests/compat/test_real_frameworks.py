@@ -49,8 +49,10 @@ def start(program: str, folder: Path, seconds_per_step: float, **more: str) -> s
 
 
 def told(folder: Path) -> list[dict]:
+    """Every line that is whole: the program may be writing the next."""
     path = folder / "metrics.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    written = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in written[: written.rfind("\n") + 1].splitlines()]
 
 
 def finish(process: subprocess.Popen) -> str:
