@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from docker_engine import docker_engine, own_docker_engine  # noqa: F401
 from people import person  # noqa: F401
@@ -20,6 +21,11 @@ from podman_engine import podman_engine, podman_without_init  # noqa: F401
 from postgres import own_postgres_server, postgres_server, postgres_url  # noqa: F401
 
 ROW = re.compile(r"\bR\d+\b")
+# The same examples in every run, however long a busy machine takes for one.
+settings.register_profile(
+    "calm", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("calm")
 
 
 def pytest_addoption(parser):
