@@ -37,10 +37,12 @@ for step in range(start + 1, steps + 1):
 """
 
 
-def submitted(yard, *, steps, work="pass", size=20_000, flags=()):
+def submitted(yard, *, steps, work="pass", size=20_000, flags=(), **fields):
     """A job to drill, cancelled itself: it is only what the clones are made of."""
     code = TRAINING.replace("{work}", work).replace("{size}", str(size))
-    ref = yard.submit([sys.executable, "-c", code, str(steps), *flags], hold=True, grace_s=1)
+    ref = yard.submit(
+        [sys.executable, "-c", code, str(steps), *flags], hold=True, grace_s=1, **fields
+    )
     yard.cancel(ref)
     return ref
 
@@ -69,15 +71,15 @@ def test_kill9_of_a_job_that_resumes_passes(yard):
     assert "drill_fault" in [one["code"] for one in events]
 
 
-def test_a_job_that_cannot_recover_fails(yard, tmp_path):
+def test_a_job_that_cannot_recover_fails(yard):
     """What it needs is gone after its first start."""
     code = (
         "import os, sys, time\n"
-        "path = sys.argv[1]\n"
-        "if os.path.exists(path): sys.exit('ModuleNotFoundError: No module named x')\n"
-        "open(path, 'w'); time.sleep(600)\n"
+        "if os.environ['RUNYARD_ATTEMPT'] != '1':\n"
+        "    sys.exit('ModuleNotFoundError: No module named x')\n"
+        "time.sleep(600)\n"
     )
-    ref = yard.submit([sys.executable, "-c", code, str(tmp_path / "once")], hold=True)
+    ref = yard.submit([sys.executable, "-c", code], hold=True)
     yard.cancel(ref)
     status, told = drill(yard, "kill9", ref, "--after", "1s")
     assert (status, told["verdict"]) == (1, "fail"), told
@@ -103,12 +105,18 @@ def test_memory_that_is_taken_away_is_felt(yard):
     assert "MemoryError" in log[-1]
 
 
-def test_a_disk_that_takes_no_more_is_felt(yard):
-    ref = submitted(yard, steps=20, size=3_000_000)
-    code, told = drill(yard, "disk", ref, "--after", "1s", "--timeout", "80s")
+def test_a_disk_that_takes_no_more_is_waited_for(yard):
+    """An ordinary program, which is told "File too large" where a full disk says "No space"."""
+    recovery = {"disk_full": {"delays": [1]}}
+    ref = submitted(yard, steps=20, size=3_000_000, recovery=recovery)
+    code, told = drill(yard, "disk", ref, "--after", "1s", "--timeout", "100s")
     log = yard.logs(told["job_id"], attempt=1)
     assert "File too large" in log[-1], (told, log[-3:])
-    assert code in (0, 1)
+    assert (code, told["verdict"]) == (0, "pass"), told
+    first = yard.attempts(told["job_id"])[0]
+    assert first["diagnosis"]["category"] == "disk_full"
+    assert "File too large" in first["diagnosis"]["root"]["text"]
+    assert first["plan"]["strategy"] == "wait_for_space"
 
 
 def test_a_hang_is_noticed(quick_yard):
@@ -163,8 +171,8 @@ def test_a_server_at_any_port_comes_back_at_the_same(make_yard):
     yard.flags += ["--port", "0"]
     yard.spawn()
     published = yard.data / "server.json"
-    yard.url = json.loads(until(lambda: published.exists() and published.read_text(), 60))["url"]
-    until(yard.up, 30)
+    yard.url = json.loads(until(lambda: published.exists() and published.read_text()))["url"]
+    until(yard.up)
     yard.key = (yard.data / "admin.key").read_text().strip()
     ref = submitted(yard, steps=60)
     code, told = drill(yard, "server", ref, "--after", "1s")

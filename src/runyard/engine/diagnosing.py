@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from runyard.domain import ending, reasons
+from runyard.domain import ending, events, reasons
 from runyard.domain.failures.diagnosis import Diagnosis
 from runyard.domain.failures.evidence import Evidence, RankLog
 from runyard.domain.job import Attempt, Job
 from runyard.domain.states import JobStatus
-from runyard.engine import diverged, host_facts, last_metrics, rank_logs, story
+from runyard.engine import diverged, drill_faults, host_facts, last_metrics, rank_logs, story
 from runyard.engine.parts import Parts
 from runyard.executors.base import End, Executor
 from runyard.logs import log_ends
@@ -99,7 +99,18 @@ class Diagnoser:
             metrics=last_metrics.of_attempt(self._parts, job, attempt, ends),
             host=host_facts.of_end(self._parts, job, attempt, end, pids),
             own_pids=pids,
+            files_limited=self._is_drilled(job, attempt, "disk"),
         )
+
+    def _is_drilled(self, job: Job, attempt: Attempt, fault: str) -> bool:
+        """Whether that was done to this very attempt; a clone that goes on is not limited."""
+        if job.spec.labels.get(drill_faults.LABEL) != fault:
+            return False
+        with self._parts.store.read() as reader:
+            return any(
+                one.event.code == events.DRILL_FAULT and one.event.attempt_id == attempt.attempt_id
+                for one in reader.events(job.id)
+            )
 
     def _pids(self, executor: Executor | None, attempt: Attempt) -> frozenset[int]:
         """Those that were seen while it ran, by whoever looked."""

@@ -16,6 +16,8 @@ from runyard.supervisor import identity, journal, process_table
 
 Belongs = Callable[[int], bool]
 
+LABEL = "drill"  # of a clone: the fault that is done to it
+
 _DATA = re.compile(r"^VmData:\s+(\d+) kB", re.MULTILINE)
 _LOG_MAY_GROW = 1 << 20
 _STANDARD_ERROR = 2

@@ -26,7 +26,6 @@ from runyard.engine.parts import Parts
 from runyard.engine.submitting import Submitter
 
 FAULTS = ("kill9", "oom", "nan", "disk", "hang", "corrupt", "server")
-LABEL = "drill"
 OF_LABEL = "drill_of"
 _LONGEST_NAME = 200
 _RETRIES = 3
@@ -68,7 +67,7 @@ class Drills:
             job = find(reader, ref)
             attempt = reader.attempt(job.attempt_id()) if job.attempt_number else None
         actor.must_own(job)
-        fault = job.spec.labels.get(LABEL, "")
+        fault = job.spec.labels.get(drill_faults.LABEL, "")
         if fault == "server":
             self._check_available(fault, actor)
         if fault not in FAULTS or OF_LABEL not in job.spec.labels:
@@ -169,7 +168,7 @@ def _clone_of(job: Job, fault: str) -> Submission:
         spec=replace(
             spec,
             name=f"drill {fault}: {spec.name}"[:_LONGEST_NAME],
-            labels={**spec.labels, LABEL: fault, OF_LABEL: job.ref},
+            labels={**spec.labels, drill_faults.LABEL: fault, OF_LABEL: job.ref},
             output_path=None,
             checkpoint=_own_checkpoints(spec),
             retry_delays=_RETRY_DELAYS,

@@ -21,6 +21,8 @@ MOST_CASCADE = 20
 LONGEST_SHOWN = 1000
 FOREIGN_BYTES = 512 << 20  # less than this of somebody else's makes no difference
 
+_FILE_TOO_LARGE = "File too large"  # what the C library says to EFBIG
+
 # With these, hardware that reported an error is the likelier cause.
 _MAYBE_HARDWARE = frozenset(
     {Category.CUDA_FAULT, Category.COMM_HANG, Category.COMM_NET, Category.NAN, Category.GPU_BUSY}
@@ -76,6 +78,8 @@ def _judged(
             proven = Proven(Category.UNKNOWN, root.confidence, proven.facts, "uncaught_exception")
     else:
         proven = Proven(_of_shell(evidence, root), root.confidence)
+    if evidence.files_limited:
+        root, proven = _as_full_disk(root, proven, signal, seen)
     hardware = _hardware(evidence, proven.category)
     if hardware is not None:
         return _told(evidence, hardware, root, seen)
@@ -83,6 +87,16 @@ def _judged(
     if proven.category in _MAYBE_NAN and evidence.metrics.loss_finite is False and not sure:
         return _told(evidence, Proven(Category.NAN, 0.85), root, seen)
     return _told(evidence, proven, root, seen)
+
+
+def _as_full_disk(
+    root: Observation | None, proven: Proven, signal: int | None, seen: Sequence[Observation]
+) -> tuple[Observation | None, Proven]:
+    """A drill cannot fill a disk that others use: what its limit leads to counts as that."""
+    said = next((one for one in seen if _FILE_TOO_LARGE in one.text.raw), None)
+    if said is None and signal != end_facts.FILE_SIZE_EXCEEDED:
+        return root, proven
+    return said, Proven(Category.DISK_FULL, 0.95, {"drill": True})
 
 
 def _of_shell(evidence: Evidence, root: Observation) -> Category:

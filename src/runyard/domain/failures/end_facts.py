@@ -13,8 +13,9 @@ from runyard.domain.failures.categories import Category
 from runyard.domain.failures.evidence import Evidence
 
 INTERRUPT = 2
+FILE_SIZE_EXCEEDED = 25
 _HANGUP, _INTERRUPT, _ILL, _ABORT, _BUS, _FPE, _KILL = 1, INTERRUPT, 4, 6, 7, 8, 9
-_SEGV, _TERM, _XCPU, _XFSZ = 11, 15, 24, 25
+_SEGV, _TERM, _XCPU, _XFSZ = 11, 15, 24, FILE_SIZE_EXCEEDED
 _SIGNALS = {
     _HANGUP: Category.UNKNOWN_KILL,
     _INTERRUPT: Category.EXTERNAL_STOP,

@@ -63,7 +63,8 @@ class HostFacts:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """`cause` and `detail` are those of the end record (domain/ending.py); `stop_cause` is that of
-    the stop under way, if anybody here had asked for one; `rule` the one that fired."""
+    the stop under way, if anybody here had asked for one; `rule` the one that fired;
+    `files_limited` that a drill let no file of it grow, in place of a full disk."""
 
     exit_code: int | None = None
     signal: int | None = None
@@ -77,6 +78,7 @@ class Evidence:
     host: HostFacts = HostFacts()
     own_pids: frozenset[int] = frozenset()
     world_size: int = 1
+    files_limited: bool = False
 
 
 def lines_of(text: str, first: int = 1) -> tuple[LogLine, ...]:

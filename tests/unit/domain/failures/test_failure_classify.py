@@ -350,3 +350,15 @@ def test_it_survives_being_kept():
     kept = json.loads(json.dumps(as_mapping(found)))
     assert kept["failure_type"] == "out_of_memory"
     assert as_mapping(from_mapping(kept)) == kept
+
+
+def test_a_limit_of_a_drill_counts_as_a_full_disk_and_any_other_does_not():
+    """R18: a limit that somebody set outside is hit again by the same program."""
+    said = traceback("OSError: [Errno 27] File too large", "file.write(data)")
+    assert of(said).category is Category.CODE
+    assert of("", code=None, signal=25, cause="killed_externally").category is Category.RLIMIT
+    found = of(said, files_limited=True)
+    assert (found.category, found.root.text) == (Category.DISK_FULL, said.splitlines()[-1])
+    killed = of("", code=None, signal=25, cause="killed_externally", files_limited=True)
+    assert killed.category is Category.DISK_FULL
+    assert of(traceback("KeyError: 'x'"), files_limited=True).category is Category.CODE
