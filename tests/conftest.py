@@ -19,6 +19,7 @@ from docker_engine import docker_engine, own_docker_engine  # noqa: F401
 from people import person  # noqa: F401
 from podman_engine import podman_engine, podman_without_init  # noqa: F401
 from postgres import own_postgres_server, postgres_server, postgres_url  # noqa: F401
+from worker_groups import ByGroup
 
 ROW = re.compile(r"\bR\d+\b")
 # The same examples in every run, however long a busy machine takes for one.
@@ -61,6 +62,10 @@ def pytest_collection_modifyitems(items):
         rows = sorted(set(ROW.findall(text)))
         if rows:
             item.user_properties.append(("rows", rows))
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return ByGroup(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(wrapper=True)

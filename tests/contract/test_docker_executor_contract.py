@@ -5,7 +5,7 @@ import pytest
 from executor_places import DockerPlace
 from runyard.testing.executor_contract import ExecutorContract
 
-pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
+pytestmark = pytest.mark.root
 
 
 class TestDockerExecutor(ExecutorContract):

@@ -21,7 +21,7 @@ from runyard.supervisor.engine_http import Engine
 from scripted_machine import ScriptedMachine
 from yards import keepers_of, until
 
-pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
+pytestmark = pytest.mark.root
 
 HOOK = "nvidia-container-runtime-hook"
 

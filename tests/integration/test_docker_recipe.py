@@ -19,7 +19,7 @@ import debian_root
 from docker_engine import CHECKOUT
 from yards import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("docker"), pytest.mark.root]
+pytestmark = [pytest.mark.slow, pytest.mark.root]
 
 BASE, IMAGE = "runyard-test/python:3.11", "runyard-test/runyard:1"
 LOCKS = ("requirements.lock", "requirements-build.lock")

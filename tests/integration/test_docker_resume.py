@@ -12,7 +12,7 @@ from docker_engine import IMAGE, UID, python_places
 from image_jobs import settings_for
 from yards import until
 
-pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
+pytestmark = pytest.mark.root
 
 SHARE = {"cpu_cores": 0.5, "max_retries": 3}
 REPAIRABLE = Path(__file__).parents[1] / "repairable_program.py"

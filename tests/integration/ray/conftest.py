@@ -11,9 +11,8 @@ from yards import TERMINAL
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if "integration/ray/" in str(item.path):
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(300))  # on a busy machine a cluster is slow
+        if "integration/ray/" in str(item.path) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(300))  # on a busy machine a cluster is slow
 
 
 @pytest.fixture(scope="session")
