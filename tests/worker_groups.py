@@ -1,6 +1,6 @@
 """Which tests one worker runs alone, because they share something large.
 
-By path and parameter, for the scheduler sees no more of a test than its id. (pytest-xdist's own
+By path, for the scheduler sees no more of a test than its id. (pytest-xdist's own
 `xdist_group` marks are lost on the way with the pytest we use: every worker got some tests of
 each group, and started a cluster and two engines of its own.)
 """
@@ -13,8 +13,7 @@ from xdist.scheduler import LoadGroupScheduling
 
 _GROUPS = {
     "ray": re.compile(r"tests/integration/ray/"),
-    "docker": re.compile(r"/test_docker_|/test_in_container|\[docker"),
-    "podman": re.compile(r"/test_podman_|\[podman"),
+    "engines": re.compile(r"/test_(docker|podman|image)_|/test_in_container\."),
 }
 
 
