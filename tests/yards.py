@@ -23,11 +23,28 @@ from runyard.supervisor import identity
 
 BASE = "/api/v1/training"
 TERMINAL = {"completed", "failed", "cancelled"}
+
+
+def _own_slot() -> int:
+    """A number that no other test process of this machine has while this one lives, whoever runs
+    it: a name of sockets, which needs no file and goes with the process."""
+    for number in range(16):
+        holder = socket.socket(socket.AF_UNIX)
+        try:
+            holder.bind(f"\0runyard-test-slot-{number}")
+        except OSError:
+            holder.close()
+        else:
+            holder.detach()
+            return number
+    raise AssertionError("sixteen test processes on one machine")
+
+
 # Servers of tests that run at the same time take their ports from different pools. They lie below
 # those that the kernel gives to connections: a cluster on this machine has hundreds of them.
-_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-POOL = range(21000 + 200 * _WORKER, 21200 + 200 * _WORKER)
-_FREE = range(26000 + 400 * (_WORKER % 16), 26400 + 400 * (_WORKER % 16))
+_SLOT = _own_slot()
+POOL = range(21000 + 200 * _SLOT, 21200 + 200 * _SLOT)
+_FREE = range(26000 + 400 * _SLOT, 26400 + 400 * _SLOT)
 # No gate may close on a busy test machine, and retries must not take minutes.
 SETTINGS = {
     "RUNYARD_PORT_RANGE": f"{POOL[0]}-{POOL[-1]}",
