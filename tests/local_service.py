@@ -13,6 +13,7 @@ import time
 
 
 def main(kind, path, fifo, *rest):
+    own = os.getpid()
     os.open(fifo, os.O_WRONLY)
     os.set_inheritable(os.open(fifo, os.O_WRONLY), True)
 
@@ -21,7 +22,8 @@ def main(kind, path, fifo, *rest):
             file.write(f"{kind} {what} {time.time()}\n")
 
     def ended(*_):
-        told("end")
+        if os.getpid() == own:  # and not a fork that has not unset this yet
+            told("end")
         os._exit(0)
 
     signal.signal(signal.SIGTERM, ended)
@@ -39,6 +41,7 @@ def main(kind, path, fifo, *rest):
             while True:
                 signal.pause()
         os._exit(0)
+    os.wait()  # from here on that process is there, and as deaf as it shall be
     handler = http.server.SimpleHTTPRequestHandler
     http.server.HTTPServer(("127.0.0.1", int(port)), handler).serve_forever()
 

@@ -1,6 +1,9 @@
 """However a client ends: the job first, then the services it ran here, then the client itself."""
 
+import contextlib
+import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -48,7 +51,7 @@ class Stage:
         head = f"""
 import os, signal, sys, threading, time, runyard
 client = runyard.Client()
-job = dict({SMALL!r}, command={self.command("job")!r}, grace_s=5)
+job = dict({SMALL!r}, command={self.command("job")!r}, grace_s=30)
 services = [runyard.LocalService("reward", {self.command("service", "{port}")!r})]
 def begun():
     while "job begin" not in (open({str(self.story)!r}).read() if os.path.exists(
@@ -64,6 +67,7 @@ def begun():
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=0,  # what follows a line that was read is left to `communicate`
             **options,
         )
         self.started.append(process)
@@ -85,8 +89,12 @@ def begun():
         [row] = self.jobs()
         return row
 
+    def runs(self):
+        """Its log may be read before the record says so."""
+        return self.yard.wait(self.job()["job_id"], "running")
+
     def nothing_lives(self):
-        until(lambda: not self.truth.held(), 20, "something lives on")
+        until(lambda: not self.truth.held(), words="something lives on")
 
     def close(self):
         for process in self.started:
@@ -95,7 +103,7 @@ def begun():
             process.wait(10)
             process.stdout.close()
             process.stderr.close()
-        until(lambda: not self.truth.held(), 30, "something lives on")
+        until(lambda: not self.truth.held(), words="something lives on")
         self.truth.close()
 
     def clear(self):
@@ -154,7 +162,7 @@ def in_order(text, *parts):
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_job_ends_before_the_service_and_both_before_the_client(stage, number, expected):
     """R50"""
-    process = stage.run("--grace", "10s", "--ports", "2")
+    process = stage.run("--grace", "30s", "--ports", "2")
     url = begun(process)
     assert url.startswith("http://127.0.0.1:")
     process.send_signal(number)
@@ -185,7 +193,7 @@ def test_the_job_ends_before_the_service_and_both_before_the_client(stage, numbe
 
 def test_the_same_in_chinese(stage):
     stage.environment["RUNYARD_LANG"] = "zh"
-    process = stage.run("--grace", "10s")
+    process = stage.run("--grace", "30s")
     begun(process)
     process.terminate()
     code, _, err = done(process)
@@ -199,7 +207,7 @@ def test_a_signal_before_the_service_is_ready_starts_no_job(stage):
     never = f"reward=exec {' '.join([*command, '$(($RUNYARD_PORT + 1))'])}"
     words = ["run", *FLAGS, "--local-service", never, "--", "true"]
     process = stage.spawn([sys.executable, "-m", "runyard", *words])
-    until(lambda: "service begin" in stage.events(), 20, "the service did not begin")
+    until(lambda: "service begin" in stage.events(), words="the service did not begin")
     process.send_signal(signal.SIGINT)
     code, _, err = done(process)
     assert code == 130
@@ -223,12 +231,12 @@ def test_a_signal_while_the_job_waits_cancels_it(stage):
 
 def test_a_second_signal_kills_the_job_without_its_grace(stage):
     """R50"""
-    script = 'exec 9>"$1"; trap "" TERM; echo begun x; while :; do sleep 0.2; done'
+    script = 'exec 9>"$1"; trap "" TERM; echo begun x; exec sleep 2000'
     command = ["sh", "-c", script, "sh", stage.truth.path]
     process = stage.run("--grace", "1000s", command=command)
     begun(process)
     process.send_signal(signal.SIGINT)
-    until(lambda: stage.job()["status"] == "cancelling", 20, "no cancel")
+    until(lambda: stage.job()["status"] == "cancelling", words="no cancel")
     process.send_signal(signal.SIGINT)
     code, _, err = done(process)
     assert code == 130
@@ -256,7 +264,7 @@ def test_hangup_leaves_a_job_alone_that_needs_nothing_here(stage):
     code, _, err = done(process)
     assert code == 129
     assert "runyard logs -f" in err
-    assert stage.job()["status"] == "running"
+    stage.runs()
 
 
 def test_hangup_ends_a_job_that_needs_a_service_of_this_client(stage):
@@ -279,6 +287,7 @@ def test_signals_that_were_ignored_at_the_start_stay_ignored(stage):
 
     process = stage.run(preexec_fn=ignoring)
     begun(process)
+    stage.runs()
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGHUP)
     time.sleep(0.5)  # nothing must happen
@@ -311,16 +320,25 @@ def test_a_killed_client_leaves_no_service_behind(stage):
     begun(process)
     process.kill()
     process.wait(10)
-    until(lambda: "service end" in stage.events(), 20, "the service lives on")
-    assert stage.job()["status"] == "running"
+    until(lambda: "service end" in stage.events(), words="the service lives on")
+    stage.runs()
+
+
+def lease_end(yard, job):
+    with contextlib.closing(
+        sqlite3.connect(f"file:{yard.data}/runyard.db?mode=ro", uri=True)
+    ) as db:
+        [[at]] = db.execute("select expires_at from leases where job_id = ?", [job["id"]])
+    return at
 
 
 def test_the_lease_of_a_killed_client_runs_out(stage):
     """R56"""
-    process = stage.run("--lease", "3s", "--grace", "5s")
+    process = stage.run("--lease", "6s", "--grace", "30s")
     begun(process)
-    ref = stage.job()["job_id"]
-    time.sleep(5)  # renewed meanwhile, or it would be cancelled by now
+    job = stage.runs()
+    ref, first = job["job_id"], lease_end(stage.yard, job)
+    until(lambda: lease_end(stage.yard, job) > first, words="nobody renews it")
     assert stage.job()["status"] == "running"
     process.kill()
     process.wait(10)
@@ -340,12 +358,16 @@ def test_a_job_with_a_local_service_has_a_lease(stage):
 
 
 def test_a_service_that_ends_takes_the_job_with_it(stage):
+    go = stage.folder / "go"
+    os.mkfifo(go)
     serving = "import http.server as h, os, threading; s = h.HTTPServer(('127.0.0.1', "
     serving += "int(os.environ['RUNYARD_PORT'])), h.SimpleHTTPRequestHandler); "
-    serving += "threading.Timer(2, os._exit, [9]).start(); s.serve_forever()"
+    serving += f"waits = lambda: open('{go}').close() or os._exit(9); "
+    serving += "threading.Thread(target=waits).start(); s.serve_forever()"
     words = ["run", *FLAGS, "--local-service", f'reward=exec {sys.executable} -c "{serving}"']
     process = stage.spawn([sys.executable, "-m", "runyard", *words, "--", *stage.command("job")])
     begun(process)
+    os.close(os.open(go, os.O_WRONLY))
     code, _, err = done(process)
     assert code == 1
     in_order(err, "local service reward ended with exit code 9", "cancelled", "log")
@@ -503,6 +525,7 @@ def test_a_job_that_needs_a_service_cannot_be_detached(stage):
 def test_a_fork_of_the_program_ends_nothing(stage):
     process = stage.script(
         RUNNING.format(body="pid = os.fork(); pid or sys.exit(0); os.waitpid(pid, 0)")
+        + "    while session.job.refresh().status == 'scheduled': time.sleep(0.05)\n"
         + "    print(session.job.refresh().status)\n"
     )
     code, out, err = done(process)
@@ -530,10 +553,10 @@ def test_detach_and_submit_refuse_local_services(stage):
 @pytest.mark.parametrize("how", ["cancel --now", "force-kill"])
 def test_force_kill_takes_no_grace(stage, how):
     """R50: POST .../force-kill and `cancel --now`."""
-    script = 'exec 9>"$1"; trap "" TERM; echo $$; while :; do sleep 0.2; done'
+    script = 'exec 9>"$1"; trap "" TERM; echo $$; exec sleep 1000'
     command = ["sh", "-c", script, "sh", str(stage.truth.path)]
     ref = stage.yard.submit(command, grace_s=1000)
-    pid = int(until(lambda: stage.yard.logs(ref), 20, "no log")[0])
+    pid = int(until(lambda: stage.yard.logs(ref), words="no log")[0])
     if how == "force-kill":
         answer = stage.yard.api("POST", f"/jobs/{ref}/force-kill?wait=20", timeout=40)
         assert answer.body["status"] == "cancelled"

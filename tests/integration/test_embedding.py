@@ -165,7 +165,8 @@ import sys, time, runyard
 manager = runyard.TrainingQueueManager(sys.argv[1], gate_cpu=100, gate_memory=100, gate_disk=100)
 manager.start_processing()
 fields = dict(cpu_cores=0.01, memory_gb=0.01, gpu_count=0, grace_s=1)
-print(manager.submit_training_job(command=["sleep", "600"], **fields), flush=True)
+command = f"touch {sys.argv[2]}; exec sleep 600"
+print(manager.submit_training_job(command=command, **fields), flush=True)
 time.sleep(600)
 """
 
@@ -174,11 +175,13 @@ def test_an_application_killed_in_the_middle(make_manager, tmp_path):
     """R41, R56: kill -9 of the program that embeds it; the next one adopts."""
     db = f"sqlite:///{tmp_path}/app.db"
     application = subprocess.Popen(
-        [sys.executable, "-c", APPLICATION, db], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", APPLICATION, db, str(tmp_path / "runs")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     try:
         ref = application.stdout.readline().decode().strip()
-        until(lambda: (tmp_path / "app.db-runyard" / "attempts" / f"{ref}.1" / "out.log").exists())
+        until((tmp_path / "runs").exists)
         with pytest.raises(runyard.DataDirInUse):
             make_manager(db)
     finally:

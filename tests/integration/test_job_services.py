@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from yards import POOL, Truth, port_is_free, until
+from yards import POOL, Truth, free_port, port_is_free, until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GUIDE = REPOSITORY / "docs" / "guides" / "services.md"
@@ -149,11 +149,12 @@ server = socket.create_server(("127.0.0.1", int(os.environ["RUNYARD_PORT"])))
 while not os.path.exists({str(go)!r}): time.sleep(0.01)
 raise SystemExit(3)
 """
-    main = f"trap '' TERM; while [ ! -e {done} ]; do sleep 0.05; done"
+    main = f"trap '' TERM; echo up; while [ ! -e {done} ]; do sleep 0.05; done"
     service = {"name": "db", "command": python(helper)}
     ref = yard.submit(main, services=[service], grace_s=300)
     yard.wait(ref, "running")
     assert yard.job(ref)["reason"] is None
+    until(lambda: yard.logs(ref) == ["up"])  # it no longer hears the request to end
     go.touch()
     job = until(lambda: (found := yard.job(ref))["stage"] == "finishing" and found)
     assert job["status"] == "running"
@@ -257,16 +258,14 @@ def test_a_service_is_restarted_and_the_job_goes_on(yard, truth):
     assert yard.status(ref) == "running"
     shown = yard.cli("show", ref).stdout
     assert re.search(r"services +my-reward ready http://\S+ restarted 1 times", shown), shown
-    codes = [event["code"] for event in yard.ask(f"/jobs/{ref}/events")]
-    assert codes.count("service_ready") == 2
+    events = f"/jobs/{ref}/events"
+    until(lambda: [event["code"] for event in yard.ask(events)].count("service_ready") == 2)
     yard.cancel(ref)
     assert not truth.held()
 
 
 def test_a_fixed_port(yard):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     ref = yard.submit(python(CLIENT), services=[reward(port=port)])
     job = yard.wait(ref, "completed")
     assert job["attempt"]["ports"] == []
