@@ -51,10 +51,32 @@ def test_the_trainer_of_transformers(told, tmp_path, monkeypatch):
     assert control.should_save
     assert control.should_training_stop
     assert not control.should_evaluate
+    callback.on_train_end(args, state, control)
     lines = told()
-    assert [line["step"] for line in lines] == [0, 5, 5, 5]
-    assert (lines[2]["loss"], lines[2]["total"], lines[2]["total_epochs"]) == (0.5, 20, 2)
-    assert lines[3]["path"] == str(tmp_path / "checkpoint-5")
+    assert [line["step"] for line in lines] == [0, 5, 5, 5, 5, 5, 5, 5]
+    named = [line.get("phase") for line in lines]
+    assert named == [None, None, "evaluating", None, None, "evaluating", "saving", "finishing"]
+    assert (lines[3]["loss"], lines[3]["total"], lines[3]["total_epochs"]) == (0.5, 20, 2)
+    assert lines[4]["path"] == str(tmp_path / "checkpoint-5")
+
+
+def test_what_the_trainer_does_between_steps(told, tmp_path):
+    """R24: a pause that is named is no stall."""
+    args = SimpleNamespace(output_dir=str(tmp_path))
+    state = SimpleNamespace(
+        global_step=5, max_steps=20, epoch=0.5, num_train_epochs=2, is_world_process_zero=True
+    )
+    control = SimpleNamespace(should_save=True, should_training_stop=False, should_evaluate=True)
+    callback = huggingface.RunyardCallback(progress_every_s=0)
+    callback.on_step_end(args, state, control)
+    callback.on_prediction_step(args, state, control)
+    control.should_evaluate = False
+    callback.on_evaluate(args, state, control)
+    control.should_save = False
+    state.global_step = 6
+    callback.on_step_end(args, state, control)
+    named = [(line["step"], line.get("phase")) for line in told()]
+    assert named == [(5, None), (5, "evaluating"), (5, "evaluating"), (5, "saving"), (6, None)]
 
 
 def test_only_the_first_rank_tells(told, tmp_path):
@@ -95,6 +117,11 @@ def test_lightning(told, tmp_path, monkeypatch):
     assert [line["step"] for line in lines] == [0, 5, 6, 6]
     assert (lines[1]["train_loss"], lines[1]["total"]) == (0.5, 20)
     assert Path(lines[-1]["path"]).read_text() == "weights"
+    callback.on_validation_start(trainer, None)
+    callback.on_save_checkpoint(trainer, None, {})
+    callback.on_train_end(trainer, None)
+    named = [line["phase"] for line in told()[4:]]
+    assert named == ["evaluating", "saving", "finishing"]
 
 
 class FakeModel:
@@ -113,11 +140,14 @@ def test_keras(told, tmp_path, monkeypatch):
     callback.on_train_batch_end(4, {"loss": 0.5})
     ask_to_stop(tmp_path, monkeypatch)
     callback.on_train_batch_end(5, {"loss": 0.4})
+    callback.on_test_begin()
     callback.on_epoch_end(1, {"loss": 0.4, "val_loss": 0.6})
+    callback.on_train_end()
     assert callback.model.stop_training
     lines = told()
-    assert [line["step"] for line in lines] == [0, 15, 16, 16, 16]
+    assert [line.get("step") for line in lines] == [0, 15, 16, None, 16, 16, 16, 16]
     assert lines[1]["total"] == 30
-    assert lines[3]["kind"] == "checkpoint"
-    assert lines[4]["val_loss"] == 0.6
-    assert Path(lines[3]["path"]).read_text() == "weights"
+    assert lines[4]["kind"] == "checkpoint"
+    assert lines[6]["val_loss"] == 0.6
+    assert [lines[n]["phase"] for n in (3, 5, 7)] == ["saving", "evaluating", "finishing"]
+    assert Path(lines[4]["path"]).read_text() == "weights"

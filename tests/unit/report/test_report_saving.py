@@ -42,7 +42,8 @@ def test_a_file_and_its_manifest(tmp_path, monkeypatch):
     assert manifest["files"] == {
         "a.pt": {"size": 7, "sha256": hashlib.sha256(b"weights").hexdigest()}
     }
-    line = json.loads(metrics.read_text())
+    begun, line = map(json.loads, metrics.read_text().splitlines())
+    assert begun["phase"] == "saving"
     assert (line["kind"], line["path"], line["step"]) == ("checkpoint", where, 7)
 
 

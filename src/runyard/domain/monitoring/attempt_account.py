@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from runyard.domain.monitoring.series import Sample
-from runyard.domain.progress import estimate, names
+from runyard.domain.progress import estimate, names, phases
 from runyard.domain.progress.hints import Hints
 from runyard.domain.progress.point import Point
 from runyard.domain.progress.reported import SOURCE as REPORT
@@ -24,7 +24,6 @@ _WAY_APART_S = 0.25
 _APART_S = 1e-6  # what tells two values of one step apart
 
 _VALIDATION_RUNS = frozenset({"validation", "valid", "val", "eval", "evaluation"})
-_TRAINING, _EVALUATING = "training", "evaluating"
 
 
 class AttemptAccount:
@@ -34,7 +33,7 @@ class AttemptAccount:
         self._last: dict[str, tuple[int | None, float]] = {}  # metric -> step and time
         self._run_of: dict[str, str] = {}  # tag -> the first folder that had it
         self._way: deque[estimate.Sample] = deque(maxlen=_WAY)
-        self._way_phase = 0
+        self._way_restarts = 0
         self.fraction: float | None = None
         self.furthest = 0.0
         self.step: int | None = None
@@ -55,11 +54,13 @@ class AttemptAccount:
         self._note_progress(point, self._reported_fraction(point))
         return self._samples(point, REPORT)
 
-    def take_log(self, points: Iterable[Point]) -> list[Sample]:
+    def take_log(self, points: Iterable[Point], phase: str | None = None) -> list[Sample]:
+        """`phase` is what the line named that gave these, which is after them."""
         found: list[Sample] = []
         for point in points:
             self._note_progress(point, point.fraction)
             found += self._samples(point, "log")
+        self.phase = phase or self.phase
         return found
 
     def take_events(self, samples: Iterable[Sample], run: str = "") -> list[Sample]:
@@ -87,10 +88,14 @@ class AttemptAccount:
 
     def _note_progress(self, point: Point, fraction: float | None) -> None:
         self.at = max(self.at, point.at)
-        if not point.tells_progress:
-            if point.values and all(name.startswith("val_") for name in point.values):
-                self.phase = _EVALUATING
-            return
+        if point.tells_progress:
+            self._note_place(point, fraction)
+        elif point.values and all(name.startswith("val_") for name in point.values):
+            self.phase = phases.EVALUATING
+        if point.phase is not None:
+            self.phase = point.phase
+
+    def _note_place(self, point: Point, fraction: float | None) -> None:
         if self.source == REPORT and point.source != REPORT:
             return
         self.source = point.source
@@ -103,20 +108,20 @@ class AttemptAccount:
         if point.step is not None:
             self._note_step(point.step, point.at)
         if fraction is not None:
-            self._note_fraction(fraction, point.at, point.phase)
+            self._note_fraction(fraction, point.at, point.restarts)
 
     def _note_step(self, step: int, at: float) -> None:
         if step != self.step:
             self.step, self.step_at = step, at
-            self.phase = _TRAINING
+            self.phase = phases.TRAINING
 
-    def _note_fraction(self, fraction: float, at: float, phase: int) -> None:
-        if phase != self._way_phase:
+    def _note_fraction(self, fraction: float, at: float, restarts: int) -> None:
+        if restarts != self._way_restarts:
             self._way.clear()
-            self._way_phase = phase
+            self._way_restarts = restarts
         if self.step is None and fraction != self.fraction:
             self.step_at = at
-            self.phase = _TRAINING
+            self.phase = phases.TRAINING
         self.fraction = fraction
         self.furthest = max(self.furthest, fraction)
         way = self._way
@@ -131,7 +136,7 @@ class AttemptAccount:
         if self.step is None or step > self.step:
             self._note_step(step, at)
             if self.total_steps:
-                self._note_fraction(min(1.0, step / self.total_steps), at, self._way_phase)
+                self._note_fraction(min(1.0, step / self.total_steps), at, self._way_restarts)
 
     def _reported_fraction(self, point: Point) -> float | None:
         """Totals need to be told once only, or never where the command names them."""

@@ -6,6 +6,8 @@ import statistics
 from collections import deque
 from collections.abc import Sequence
 
+from runyard.domain.progress.phases import PAUSES
+
 RECENT_GAPS = 50
 
 
@@ -50,7 +52,3 @@ class Pace:
     @property
     def usual_gap(self) -> float | None:
         return statistics.median(self._gaps) if self._gaps else None
-
-
-# Phases in which no step is to be expected for a while
-PAUSES = frozenset({"loading", "evaluating", "saving", "finishing"})

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from runyard.domain.monitoring.alert import AlertLevel
 from runyard.domain.monitoring.finding import Finding
-from runyard.domain.monitoring.pace import PAUSES, Pace
+from runyard.domain.monitoring.pace import Pace
+from runyard.domain.progress.phases import PAUSES
 
 CODE = "stalled_training"
 TIMES_USUAL = 8.0  # the usual time between steps

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from runyard.domain.progress import tqdm
+from runyard.domain.progress import phases, tqdm
 from runyard.domain.progress.names import canonical_values
 from runyard.domain.progress.point import Sighting
 from runyard.domain.progress.written import NUMBER
@@ -38,8 +38,10 @@ def read(line: str, raw: str) -> Sighting | None:
 
 def _total(unit: str, number: int) -> Sighting:
     if unit == "epochs":
-        return Sighting(FAMILY, "hint", total_epochs=float(number), epoch_base=0)
-    return Sighting(FAMILY, "hint", total_steps=number, epoch_base=0)
+        total = Sighting(FAMILY, "hint", total_epochs=float(number), epoch_base=0)
+    else:
+        total = Sighting(FAMILY, "hint", total_steps=number, epoch_base=0)
+    return replace(total, phase=phases.FINISHING)
 
 
 def _rich(line: str) -> Sighting | None:

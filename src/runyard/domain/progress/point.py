@@ -22,7 +22,8 @@ class Point:
     rate: float | None = None
     eta_s: float | None = None
     rank: int = 0
-    phase: int = 0  # rises when progress begins again from the start
+    restarts: int = 0  # how often progress has begun again from the start
+    phase: str | None = None  # one of phases.py, where it is told
 
     @property
     def tells_progress(self) -> bool:
@@ -45,7 +46,9 @@ class Sighting:
     """What one log line says by itself, before it is set beside the lines before it."""
 
     family: str
-    kind: str  # train, evaluation, header (an epoch begins), hint (a total), other
+    # train, evaluation, summary (of all of it), header (an epoch begins), hint (a total),
+    # pause (by its phase), other
+    kind: str
     step: int | None = None
     total_steps: int | None = None
     batch: float | None = None  # within the epoch
@@ -61,6 +64,7 @@ class Sighting:
     key: str = ""  # tells bars apart
     inner: bool = False  # drawn below another bar
     counts_epochs: bool = False  # a bar whose unit is the epoch
+    phase: str | None = None  # what is done meanwhile, where the line names it
 
 
 @dataclass(frozen=True, slots=True)

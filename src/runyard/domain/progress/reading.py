@@ -14,6 +14,7 @@ from runyard.domain.progress import (
     lightning,
     megatron,
     nanogpt,
+    phases,
     tqdm,
 )
 from runyard.domain.progress.course import Course, Place
@@ -36,6 +37,7 @@ TRUST = {
     epoch_loss.FAMILY: 2,
     tqdm.FAMILY: 1,
 }
+_PHASES = {"evaluation": phases.EVALUATING, "summary": phases.FINISHING}
 # A small step back is a late line; a larger one that is said twice is a new beginning.
 STEP_BACK = 0.02
 
@@ -55,6 +57,7 @@ def sight(line: str) -> Sighting | None:
         or megatron.read(text)
         or nanogpt.read(text)
         or epoch_loss.read(text)
+        or phases.read(text)
     )
 
 
@@ -62,6 +65,7 @@ class Reader:
     """Feed it the lines of one attempt in order, split at newlines and carriage returns."""
 
     def __init__(self, hints: Hints | None = None) -> None:
+        self.phase: str | None = None  # what it does, where the newest line names that
         self._course = Course(hints or Hints())
         self._guide = 0  # trust in whoever says how far it is
         self._stepper = 0  # trust in whoever counts steps
@@ -72,14 +76,15 @@ class Reader:
         self._lower = False
         self._fell = False
         self._bar_seen = False
-        self._phase = 0
+        self._restarts = 0
         self._last: Point | None = None
         self._held: list[Point] = []  # waits for its step
 
     def feed(self, line: str, at: float) -> list[Point]:
         """The points that this line adds; most lines add none."""
         seen = sight(line)
-        if seen is None or seen.kind == "other":
+        self.phase = None if seen is None else seen.phase or _PHASES.get(seen.kind)
+        if seen is None or seen.kind in ("other", "pause"):
             return []
         if seen.kind in ("hint", "header"):
             place = self._course.note(seen)
@@ -88,6 +93,7 @@ class Reader:
             return self._evaluated(seen, at)
         place = self._course.place(seen)
         if place is None:
+            self.phase = phases.EVALUATING  # the bar of something else than the training
             return []
         points = self._added(seen, place, self._believed(seen), at)
         if seen.epochs_done is not None and self._bar_seen:
@@ -126,7 +132,7 @@ class Reader:
         if step is None and seen.epochs_done is not None:
             step = self._course.step_at(seen.epochs_done)
         step = self._step if step is None else step
-        point = Point(at, seen.family, step=step, values=values, phase=self._phase)
+        point = Point(at, seen.family, step=step, values=values, restarts=self._restarts)
         if seen.family == huggingface.FAMILY and seen.kind == "evaluation" and self._bar_seen:
             return self._hold([point])
         return [*self._release(None), point]
@@ -138,7 +144,7 @@ class Reader:
         if self._slips_back(place, trust):
             if seen.batches is not None or not values:
                 return []
-            return [Point(at, seen.family, values=values, phase=self._phase)]
+            return [Point(at, seen.family, values=values, restarts=self._restarts)]
         step = place.step if seen.epochs_done is not None else self._steps(place, trust)
         fraction = self._far(place, trust)
         point = Point(
@@ -152,7 +158,7 @@ class Reader:
             fraction=fraction,
             rate=None if seen.counts_epochs else seen.rate,
             eta_s=place.eta_s if fraction is not None else None,
-            phase=self._phase,
+            restarts=self._restarts,
         )
         if not point.tells_progress and not point.values:
             return []
@@ -171,7 +177,7 @@ class Reader:
         return (
             last is not None
             and (last.source, last.step, last.epoch) == (point.source, point.step, point.epoch)
-            and (last.fraction, last.phase) == (point.fraction, point.phase)
+            and (last.fraction, last.restarts) == (point.fraction, point.restarts)
             and last.values == point.values
         )
 
@@ -208,14 +214,14 @@ class Reader:
             return None
         if trust > self._guide or place.begins_again or self._fraction is None:
             if place.begins_again:
-                self._phase += 1
+                self._restarts += 1
             self._guide, self._fraction, self._lower = trust, fraction, False
             return fraction
         if fraction < self._fraction - STEP_BACK:
             if not self._lower:
                 self._lower = True
                 return self._fraction
-            self._phase += 1
+            self._restarts += 1
             self._fraction = fraction
         self._lower = False
         self._fraction = max(fraction, self._fraction)

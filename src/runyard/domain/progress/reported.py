@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from runyard.domain.progress import record
+from runyard.domain.progress import phases, record
 from runyard.domain.progress.point import Checkpoint, Point, Stale
 
 SOURCE = "report"
@@ -52,8 +52,9 @@ def parse_line(
         total_epochs=seen.total_epochs,
         fraction=seen.fraction,
         rank=rank,
+        phase=fields["phase"] if fields.get("phase") in phases.ALL else None,
     )
-    return point if point.tells_progress or point.values else None
+    return point if point.tells_progress or point.values or point.phase else None
 
 
 def _checkpoint(path: object, at: float, rank: int, seen: record.Record) -> Checkpoint | None:

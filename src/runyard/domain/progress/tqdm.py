@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from runyard.domain.progress import phases
 from runyard.domain.progress.names import canonical_values
 from runyard.domain.progress.point import Sighting
 from runyard.domain.progress.written import NUMBER, count, duration, number
@@ -29,6 +30,7 @@ _PREPARATION = re.compile(
     r"|index|pushing|flatten|shard|quantiz|merg|copy|hash|verif|prepar|concat|sampl|encod|batches\b)",
     re.IGNORECASE,
 )
+_SAVING = re.compile(r"\b(?:sav|writ|upload|pushing)", re.IGNORECASE)
 _EVALUATION = re.compile(r"\b(?:val\b|valid|eval|test|sanity|predict|infer)", re.IGNORECASE)
 _TRAINING = re.compile(r"\b(?:train|epoch|step|iter|fit|optimi)", re.IGNORECASE)
 _OTHER_UNITS = re.compile(
@@ -48,7 +50,8 @@ def read(line: str, raw: str) -> Sighting | None:
     done, total = count(match["n"]), count(match["total"])
     kind = _kind(desc, match["unit"])
     if kind == "other" or done is None or not total or done > total:
-        return Sighting(FAMILY, "other")
+        meanwhile = phases.SAVING if _SAVING.search(desc) else phases.LOADING
+        return Sighting(FAMILY, "other", phase=meanwhile if kind == "other" else None)
     values = {name: float(value.replace(",", "")) for name, value in _POSTFIX.findall(rest)}
     epoch = _EPOCH.search(desc)
     return Sighting(

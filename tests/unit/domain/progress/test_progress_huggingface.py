@@ -76,7 +76,7 @@ def test_a_whole_run():
     fractions = [p.fraction for p in points if p.fraction is not None]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
-    assert {p.phase for p in points} == {0}
+    assert {p.restarts for p in points} == {0}
 
 
 def test_without_bars_the_head_gives_the_totals():

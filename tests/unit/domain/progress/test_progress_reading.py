@@ -90,7 +90,7 @@ def test_a_second_training_in_one_log_is_a_new_phase():
     reader = Reader()
     lines = [f"step {n}/100 loss: 0.5" for n in (50, 100, 10, 20, 30)]
     points = [p for line in lines for p in reader.feed(line, 0.0)]
-    assert (points[-1].fraction, points[-1].phase) == (0.3, 1)
+    assert (points[-1].fraction, points[-1].restarts) == (0.3, 1)
 
 
 def test_colours_and_control_characters():
@@ -180,8 +180,8 @@ def test_whatever_a_log_says_the_answer_is_sane(lines):
             assert point.source in TRUST
             if point.fraction is not None:
                 assert 0 <= point.fraction <= 1
-                assert (point.phase, point.fraction) >= last or point.phase >= last[0]
-                last = (point.phase, point.fraction)
+                assert (point.restarts, point.fraction) >= last or point.restarts >= last[0]
+                last = (point.restarts, point.fraction)
 
 
 def test_most_names_are_bounded():
