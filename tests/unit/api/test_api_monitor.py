@@ -168,7 +168,7 @@ def test_who_looks_is_shown_newer_figures(make_served):
         use = served.api("GET", f"/monitor/job/{job}").body["use"]
         return use["processes"] == 1 and use
 
-    assert until(measured, 20)["memory_gb"] == 0.0625
+    assert until(measured)["memory_gb"] == 0.0625
 
 
 def test_nodes_of_other_servers_are_told_from_the_store(make_served):

@@ -136,7 +136,7 @@ def test_trouble_that_may_pass_is_tried_again(yard, images):
     name = pull_of(yard, ref)
     tell(yard, name, error="connection refused", code="network")
     yard.executor.finish(name, 1)
-    until(lambda: "until" in yard.reason(ref)[1], 20)
+    until(lambda: "until" in yard.reason(ref)[1])
     code, params = yard.reason(ref)
     assert (code, params["last"]["code"]) == ("pulling_image", "network")
     images.here.add(IMAGE)  # somebody pulled it by hand

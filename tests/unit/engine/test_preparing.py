@@ -94,7 +94,7 @@ def test_trouble_that_may_pass_is_tried_again_later(engine):
     name = preparation_of(engine, ref)
     tell_outcome(engine, ref, name, code="network", uri=MODEL)
     engine.executor.finish(name, 12)
-    until(lambda: "until" in engine.reason(ref)[1], 20)
+    until(lambda: "until" in engine.reason(ref)[1])
     assert f"{ref}.p2" not in engine.executor.launches
     engine.clock.ahead += 60
     engine.yard.runtime.prepare()
@@ -186,7 +186,7 @@ def test_a_broken_dependency_ends_the_download_before_the_job_is_cancelled(engin
     engine.finish(first)
     engine.wait(dependent, "cancelling")
     engine.yard.runtime.prepare()
-    until(lambda: engine.executor.stops.get(name), 20)
+    until(lambda: engine.executor.stops.get(name))
     engine.executor.finish(name, None, signal=15, cause="cancelled")
     assert engine.wait(dependent, "cancelled").reason.code == "dependency_failed"
 
