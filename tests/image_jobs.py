@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from docker_engine import IMAGE, host_places
 from yards import until
 
@@ -29,6 +31,28 @@ def up(yard, script, **fields):
     until(lambda: "up" in yard.logs(ref), 60, lambda: (yard.job(ref), yard.logs(ref)))
     yard.wait(ref, "running", seconds=60)
     return ref
+
+
+def up_until_told(yard, code):
+    """A job that runs, said so, and ends with `code` when a file `go` is in its output folder:
+    (job, that file)."""
+    ref = up(yard, f"echo up; while ! test -e go; do sleep 0.1; done; echo last; exit {code}")
+    return ref, yard.data / "outputs" / ref / "go"
+
+
+def living(ref):
+    """Processes of its container: they have its marker, also outside of it."""
+    marker = f"RUNYARD_ATTEMPT_ID={ref}.1".encode()
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if marker in words and b"RUNYARD_JOB_ID=" + ref.encode() in words:
+            found.append(int(name))
+    return found
 
 
 def folder(yard, ref):

@@ -7,11 +7,11 @@ import signal
 import pytest
 
 from docker_engine import IMAGE
-from image_jobs import LOOP, SHARE, settings_for, up
+from image_jobs import LOOP, SHARE, living, settings_for, up, up_until_told
 from runyard.supervisor import journal
 from yards import kill9, until
 
-pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
+pytestmark = pytest.mark.root
 
 
 @pytest.fixture
@@ -25,15 +25,12 @@ def yard(make_yard, engine):
     return make_yard(env=env).start()
 
 
-def test_it_ends_while_the_engine_is_away(yard, engine, tmp_path):
+def test_it_ends_while_the_engine_is_away(yard, engine):
     """R34, R54: code and last line are kept, which an engine's own log would have lost."""
-    done = tmp_path / "yard0" / "data" / "outputs"
-    ref = up(
-        yard, "echo up; while ! test -e go; do sleep 0.1; done; echo last; touch gone; exit 9"
-    )
+    ref, go = up_until_told(yard, 9)
     engine.kill9()
-    (done / ref / "go").touch()
-    until((done / ref / "gone").exists, 60)
+    go.touch()
+    until(lambda: not living(ref), 60)
     assert yard.status(ref) == "running"
     engine.start_again()
     job = yard.wait(ref, "failed", seconds=60)

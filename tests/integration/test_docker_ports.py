@@ -15,7 +15,7 @@ from docker_engine import IMAGE, DockerEngine, python_places, running_engine
 from image_jobs import SHARE, settings_for
 from yards import until
 
-pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
+pytestmark = pytest.mark.root
 
 NAMED = "runyard-named"
 # A range that nobody routes; the third number is this process's own.
@@ -117,8 +117,8 @@ def test_two_bridged_jobs_have_ports_of_their_own(make_docker_yard):
     yard = make_docker_yard("bridge")
     (first, one), (second, other) = serving(yard, "0.0.0.0"), serving(yard, "0.0.0.0")
     assert one != other
-    yard.cancel(first)
-    assert fetched(other) == "served\n"
+    assert yard.cancel(first).body["status"] == "cancelled"
+    until(lambda: fetched(other) == "served\n", words=lambda: yard.job(second))
     assert not listens("127.0.0.1", one)
     yard.cancel(second)
 

@@ -11,7 +11,7 @@ from image_registry import ImageRegistry, padded
 from runyard.supervisor import process_table
 from yards import all_pids, until
 
-pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
+pytestmark = pytest.mark.root
 
 _PADDING = 8 * 1024 * 1024
 
@@ -94,12 +94,15 @@ def test_a_pull_is_cancelled(yard, registry, docker_engine):
     ref = pulling(yard, registry)
     image = yard.job(ref)["image"]
     assert pullers(image)
+    given_up = docker_engine.said().count("context canceled")
     answer = yard.cancel(ref)
     assert (answer.body["status"], answer.body["receipt"]["stage"]) == ("cancelled", "pull")
     assert pullers(image) == []
     assert yard.attempts(ref) == []
+    until(
+        lambda: docker_engine.said().count("context canceled") > given_up, 60, docker_engine.said
+    )
     registry.hold.clear()
-    until(lambda: "context canceled" in docker_engine.said(), 60, docker_engine.said)
     assert docker_engine.docker("images", "--quiet", f"{registry.address}/trainer").stdout == ""
 
 
@@ -125,7 +128,7 @@ def test_the_server_is_killed_during_a_pull(yard, registry):
     yard.kill9()
     assert pullers(image)
     yard.start()
-    assert yard.job(ref)["reason"]["code"] == "pulling_image"
+    until(lambda: yard.job(ref)["reason"]["code"] == "pulling_image", words=lambda: yard.job(ref))
     registry.hold.clear()
     yard.wait(ref, "completed", seconds=60)
     assert layers(registry) == 1
@@ -136,6 +139,8 @@ def test_an_image_that_went_away_meanwhile_is_pulled_at_the_start(yard, registry
     image = f"{registry.address}/trainer:4"
     yard.api("POST", "/system/stop-queue")
     ref = yard.submit("echo ran", image=image, **SHARE)
+    listed = ("images", "--quiet", image)
+    until(lambda: docker_engine.docker(*listed).stdout, 60, lambda: yard.job(ref))
     until(lambda: yard.job(ref)["reason"]["code"] == "dispatch_paused", 60, lambda: yard.job(ref))
     docker_engine.docker("rmi", "--force", image)
     yard.api("POST", "/system/start-queue")

@@ -7,18 +7,14 @@ import signal
 
 import pytest
 
-from image_jobs import LOOP, folder, run, settings_for, up
+from image_jobs import LOOP, folder, run, settings_for, up, up_until_told
 from runyard.supervisor import journal
 from yards import keeper_pid, keepers_of, kill9, until
 
 pytestmark = pytest.mark.root
 
-ENGINES = [
-    pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("docker", "podman")
-]
 
-
-@pytest.fixture(scope="session", params=ENGINES)
+@pytest.fixture(scope="session", params=["docker", "podman"])
 def engine(request):
     return request.getfixturevalue(f"{request.param}_engine")
 
@@ -97,7 +93,7 @@ def test_a_kill_by_somebody_else_is_not_called_memory(yard, engine):
 
 def test_cancel_with_grace_and_its_receipt(yard, engine):
     """R41: told to end, then killed, then gone; the receipt proves it."""
-    ref = up(yard, f"trap 'echo asked' TERM; {LOOP}", grace_s=0.5)
+    ref = up(yard, f"trap 'echo asked' TERM; {LOOP}", grace_s=3)
     answer = yard.cancel(ref)
     receipt = answer.body["receipt"]
     assert answer.body["status"] == "cancelled"
@@ -121,8 +117,9 @@ def test_cancel_reaches_the_whole_group(yard):
 def test_the_server_is_killed_in_between(yard):
     """R43: what runs is adopted, what ended meanwhile has its exit code."""
     running = up(yard, f"trap 'exit 5' TERM; {LOOP}")
-    ended = up(yard, "echo up; sleep 1; exit 9")
+    ended, go = up_until_told(yard, 9)
     yard.kill9()
+    go.touch()
     until(lambda: journal.read(str(folder(yard, ended))).exit, 60)
     yard.start()
     assert yard.wait(ended, "failed")["reason"] == {"code": "exit_code", "params": {"code": 9}}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from image_jobs import LOOP, run, settings_for, up
+from image_jobs import LOOP, living, run, settings_for, up, up_until_told
 from yards import until
 
-pytestmark = [pytest.mark.xdist_group("podman"), pytest.mark.root]
+pytestmark = pytest.mark.root
 
 
 def test_the_service_is_killed_in_between(make_yard, podman_engine):
     """R43: podman's containers need no service; the one that comes back knows their codes."""
     yard = make_yard(env=settings_for(podman_engine)).start()
     running = up(yard, f"trap 'exit 5' TERM; {LOOP}")
-    ended = up(yard, "echo up; sleep 1; exit 9")
+    ended, go = up_until_told(yard, 9)
     podman_engine.kill9()
+    go.touch()
     until(lambda: not living(ended), 60)
     podman_engine.start_again()
     job = yard.wait(ended, "failed", seconds=60)
@@ -38,18 +37,3 @@ def test_without_an_init_of_its_own(make_yard, podman_without_init):
     assert yard.cancel(ref).body["receipt"]["proof"] == "container_removed"
     assert yard.attempts(ref)[0]["exit_code"] == 5
     assert podman_without_init.containers() == []
-
-
-def living(ref):
-    """Processes of its container: they have its marker, also outside of it."""
-    marker = f"RUNYARD_ATTEMPT_ID={ref}.1".encode()
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/environ", "rb") as file:
-                words = file.read().split(b"\0")
-        except OSError:
-            continue
-        if marker in words and b"RUNYARD_JOB_ID=" + ref.encode() in words:
-            found.append(int(name))
-    return found

@@ -14,7 +14,7 @@ from image_registry import ImageRegistry, padded
 from podman_engine import PodmanEngine
 from yards import until
 
-pytestmark = [pytest.mark.xdist_group("podman"), pytest.mark.root]
+pytestmark = pytest.mark.root
 
 _PADDING = 8 * 1024 * 1024
 
@@ -72,7 +72,10 @@ def test_podman_pulls_before_anything_is_held_and_once(registry, yard):
     image = f"{registry.address}/trainer:1"
     first = yard.submit("echo ran", image=image, **SHARE)
     until(lambda: layers(registry) == 1, 60, lambda: (yard.job(first), registry.asked))
-    assert yard.job(first)["reason"]["code"] == "pulling_image"
+    until(
+        lambda: yard.job(first)["reason"]["code"] == "pulling_image",
+        words=lambda: yard.job(first),
+    )
     assert yard.status(first) == "pending"
     others = [yard.submit("echo ran", image=image, **SHARE) for _ in range(2)]
     for ref in others:

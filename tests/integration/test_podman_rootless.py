@@ -16,7 +16,7 @@ from image_jobs import LOOP, SHARE, run, settings_for, up
 from podman_engine import PodmanEngine
 from yards import RunningYard, alive, until
 
-pytestmark = [pytest.mark.xdist_group("podman"), pytest.mark.root]
+pytestmark = pytest.mark.root
 
 
 class RootlessPodman(PodmanEngine):
@@ -45,10 +45,14 @@ class RootlessPodman(PodmanEngine):
 
     def stop(self) -> None:
         super().stop()
-        for pid in self._person.processes():  # its pause process, which holds the namespaces
+        until(self._none_left, words=self._person.processes)
+
+    def _none_left(self) -> bool:
+        left = [pid for pid in self._person.processes() if alive(pid)]
+        for pid in left:  # its pause process, which holds the namespaces
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        until(lambda: not any(map(alive, self._person.processes())), 20, self._person.processes)
+        return not left
 
 
 @pytest.fixture
