@@ -64,6 +64,7 @@ def pytest_collection_modifyitems(items):
             item.user_properties.append(("rows", rows))
 
 
+@pytest.hookimpl(optionalhook=True)  # tests that run tests do so without xdist
 def pytest_xdist_make_scheduler(config, log):
     return ByGroup(config, log) if config.getvalue("dist") == "loadgroup" else None
 
