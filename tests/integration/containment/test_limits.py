@@ -104,7 +104,7 @@ def test_oom_soft_without_cgroup(yard):
     end = yard.wait_end(attempt_id)
     assert (end["cause"], end["signal"]) == ("oom_soft", signal.SIGTERM)
     assert end["limit_mb"] == LIMIT_MB
-    assert 100 <= end["used_mb"] < 150
+    assert LIMIT_MB < end["used_mb"] < 150  # it may have been seen while it grew
     assert [(s["signal"], s["target"]) for s in end["signals"]] == [("TERM", "group")]
     assert end["stop"]["requested_by"] == "supervisor"
 
@@ -172,7 +172,7 @@ def test_affinity_to_a_processor_that_is_not_there(yard):
 def test_nice_set(yard):
     attempt_id = yard.start([*PYTHON, "import os; print(os.nice(0))"], nice=7)
     assert yard.wait_end(attempt_id)["code"] == 0
-    assert yard.log(attempt_id).split() == [b"7"]
+    assert int(yard.log(attempt_id)) == min(19, os.nice(0) + 7)  # above that of these tests
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -331,7 +331,7 @@ def test_group_is_killed_and_removed_when_nobody_is_left(yard):
 def delegated(tmp_path):
     """Runs something in a v2 group that belongs to the user without rights, as systemd's
     `Delegate=yes` with `DelegateSubgroup=` sets it up."""
-    base = f"{cgroup.writable_v2()}/runyard-test-{os.getpid()}"
+    base = f"{cgroup.writable_v2()}/runyard-test-{os.urandom(6).hex()}"
     os.makedirs(f"{base}/server")
     for name in (
         "",
@@ -356,7 +356,7 @@ def delegated(tmp_path):
 
     run.base = base
     yield run
-    assert attempt_group.Group({"unified": base}).remove(patience_s=10)
+    assert attempt_group.Group({"unified": base}).remove(patience_s=60)
 
 
 @pytest.mark.skipif(
@@ -475,7 +475,7 @@ def test_stuck_frozen_v1_reported_and_thawed(yard, freezer_attempt):
     """R41: SIGKILL does nothing to a frozen process. One that froze with the death of whoever
     killed it is thawed by the next; one in a group above us, which we cannot thaw, is named."""
     attempt_id, group, supervisor = freezer_attempt
-    assert group.freeze()
+    wait_for(group.freeze, "the group to be frozen")
     os.kill(supervisor, signal.SIGKILL)
     os.waitpid(supervisor, 0)
     folder = yard.folder(attempt_id)

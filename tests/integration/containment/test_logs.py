@@ -126,8 +126,8 @@ for n in range(200_000):
 if os.fork() == 0:
     os.write(1, b"from the child\\n")
 """
-    attempt_id = yard.start_python(code, tty=True, leftover_grace_s=20.0)
-    end = yard.wait_end(attempt_id)
+    attempt_id = yard.start_python(code, tty=True, leftover_grace_s=60.0)
+    end = yard.wait_end(attempt_id, timeout=100)
     written = yard.log(attempt_id)
     assert end["log_bytes"] == len(written) == 8 * 200_000 + len(b"from the child\n")
     assert written[: 8 * 200_000].split() == [b"%07d" % n for n in range(200_000)]
@@ -146,7 +146,7 @@ while not os.path.exists(os.environ["GO_ON"]):
     go_on = f"{yard.data_dir}/go_on"
     attempt_id = yard.start_python(code, tty=True, env={"GO_ON": go_on}, log_cap_bytes=16 * MIB)
     path = f"{yard.folder(attempt_id)}/out.log"
-    wait_for(lambda: tty_flood_bounded(yard, attempt_id, path), "the hole", timeout=60)
+    wait_for(lambda: tty_flood_bounded(yard, attempt_id, path), "the hole", timeout=90)
     with open(go_on, "w"):
         pass
     assert yard.wait_end(attempt_id)["log_bytes"] == 11 + 64 * MIB

@@ -18,6 +18,7 @@ from runyard.supervisor import (  # noqa: E402
     keeper_client,
     liveness,
     probe,
+    process_table,
     reconcile,
     stop_request,
 )
@@ -113,12 +114,19 @@ def becomes_root(yard):
     )
     awaited = b"0\n" if allowed else b"refused\n"
     wait_for(lambda: awaited in yard.log(attempt_id), "the program")
+    if allowed:
+        wait_for(lambda: roots_sleep(yard.supervisor_pid(attempt_id)), "root's sleep")
     yard.stop(attempt_id, grace_s=0)
     if allowed:
         stuck = yard.hear(attempt_id, "stuck")["processes"]
         record = yard.journal(attempt_id)
         print(json.dumps({"stuck": stuck, "ended": record.exit is not None}), flush=True)
     return {"end": yard.wait_end(attempt_id, timeout=60), "log": yard.log(attempt_id).decode()}
+
+
+def roots_sleep(supervisor):
+    seen = map(process_table.describe, process_table.descendants(supervisor))
+    return any((one["comm"], one["uid"]) == ("sleep", 0) for one in seen)
 
 
 def without_pidfds(yard):
