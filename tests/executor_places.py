@@ -46,10 +46,18 @@ class LocalPlace(ExecutorPlace):
             return None
 
     def kill_watcher(self, attempt_id: str) -> None:
+        os.kill(self._supervisor(attempt_id), signal.SIGKILL)
+
+    def freeze_watcher(self, attempt_id: str) -> None:
+        pid = self._supervisor(attempt_id)
+        os.kill(pid, signal.SIGSTOP)
+        until(lambda: process_table.describe(pid)["state"] == "T")
+
+    def _supervisor(self, attempt_id: str) -> int:
         record = self.records(attempt_id)
         assert record is not None
         assert record.supervisor is not None
-        os.kill(record.supervisor["pid"], signal.SIGKILL)
+        return int(record.supervisor["pid"])
 
     def leave(self) -> None:
         until(lambda: not keepers_of(self.data), words="the keeper leaves")

@@ -180,6 +180,39 @@ def test_the_first_failing_rank_of_all_slices_decides():
     assert end["processes_ended"] == 2
 
 
+def test_the_receipt_of_a_gang_is_that_of_all_its_slices():
+    """R2: no better proven than the worst of them, and as slow as the slowest."""
+    term, kill = {"signal": "TERM", "at": 1.0}, {"signal": "KILL", "at": 2.0}
+    more = {"temp_removed": True, "proof": "echild", "seconds": 0.5, "signals": [kill]}
+    held = [{"pid": 4711}]
+    slices = [
+        _Slice(0, _exit(0, **more), [RankEnd(0, 0, None, 1.0)]),
+        _Slice(
+            1,
+            _exit(
+                0, **{**more, "proof": "scan", "seconds": 3.0, "signals": [term]}, was_stuck=held
+            ),
+            [RankEnd(1, 0, None, 1.0)],
+        ),
+    ]
+    end = gang_end.merged(slices, "")
+    assert (end["proof"], end["seconds"], end["temp_removed"]) == ("scan", 3.0, True)
+    assert (end["signals"], end["was_stuck"]) == ([term, kill], held)
+    slices[0].exit = {**slices[0].exit, "proof": "node_gone", "temp_removed": None}
+    end = gang_end.merged(slices, "")
+    assert (end["proof"], end["temp_removed"]) == ("node_gone", False)
+
+
+def test_a_node_that_ran_nothing_has_nothing_to_prove():
+    ran = {"temp_removed": True, "proof": "echild"}
+    slices = [
+        _Slice(0, _exit(0, **ran), [RankEnd(0, 0, None, 1.0)]),
+        _Slice(1, _exit(None, proof="absent"), [RankEnd(-1, None, None, 1.0)]),
+    ]
+    end = gang_end.merged(slices, "")
+    assert (end["proof"], end["temp_removed"]) == ("echild", True)
+
+
 def test_who_was_told_to_end_did_not_fail():
     told = {"cause": "rank_failed"}
     slices = [

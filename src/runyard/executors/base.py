@@ -10,6 +10,8 @@ Promises
   after `gang_grace_s`; the code and signal of the end are that rank's, `detail` names it
   (`rank`) and lists them all (`ranks`: rank, code, signal, ended_at).
 - An end is told only when the attempt is proven empty; until then `inspect` says it lives.
+- An executor with nodes of its own tells an end only when the memory of the attempt is back on
+  their GPUs, as far as they can be read; `gpus` of the receipt has what was read.
 - News can be lost with the server; `inspect` always tells the truth, also after a restart.
 - `stop`, `inspect` and `remove` never touch a process they cannot prove to be the attempt's.
 - Where several servers reach one cluster, each may do all of this with every attempt there, also
@@ -136,6 +138,7 @@ class NewsKind(StrEnum):
     STOPPING = "stopping"  # its supervisor decided to end it: a time limit, a failed service ...
     SERVICE = "service"  # a service of it got ready, ended, is unhealthy or healthy again
     STUCK = "stuck"  # something of it cannot be killed
+    GPUS_HELD = "gpus_held"  # it is gone from its nodes, its memory there is not back
     LOST_SIGHT = "lost_sight"  # its supervisor died: inspect
 
 
@@ -163,6 +166,8 @@ class News:
     service: Mapping[str, Any] = field(default_factory=dict)  # kind, name, and what it needs
     cause: str = ""  # of STOPPING
     grace_s: float = 0.0  # of STOPPING
+    gpus: tuple[Mapping[str, Any], ...] = ()  # of GPUS_HELD: {index, uuid, used_mb, node}
+    waited_s: float = 0.0  # of GPUS_HELD: since its end
 
 
 class Sight(StrEnum):

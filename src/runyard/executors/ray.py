@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from runyard.executors.base import (
     Swept,
     Usage,
 )
-from runyard.executors.end_records import end_of
+from runyard.executors.end_records import end_of, process_words
 from runyard.executors.own_ray import OwnRay
 from runyard.executors.ray_link import Begin, BridgeAway, Line, RayLink
 from runyard.executors.supervisor_news import news_of, sighting_of
@@ -44,6 +44,7 @@ from runyard.supervisor import (
 from runyard.supervisor.stack_dump import Dump
 
 _ASK_S = 12.0
+_SWEEP_S = 45.0
 _UNTOLD_S = 30.0  # a bridge that says nothing for so long is of no use
 _TELL_SILENCE_S = 60.0
 _STACKS_MARGIN_S = 15.0
@@ -145,11 +146,14 @@ class RayExecutor:
         return found
 
     def sweep(self, attempt_ids: Sequence[str]) -> dict[str, Swept]:
-        """The supervisors on the nodes find what is left: they are asked again."""
+        swept = {}
         for attempt_id in attempt_ids:
-            with contextlib.suppress(BridgeAway):
-                self._link.tell({"do": "stop", "attempt_id": attempt_id, "again": True})
-        return {}
+            with contextlib.suppress(BridgeAway):  # its nodes cannot be asked: nothing to tell
+                asked = {"do": "sweep_slices", "attempt_id": attempt_id}
+                told = self._link.ask(asked, _SWEEP_S)
+                living = tuple(process_words(found) for found in told["living"])
+                swept[attempt_id] = Swept(int(told["killed"]), living)
+        return swept
 
     def sweep_traceless(self, attempts: Mapping[str, tuple[int, float]]) -> dict[str, Swept]:
         """By the names in the cluster; without it nothing can be said, and it is asked again."""
@@ -233,8 +237,13 @@ class RayExecutor:
             return None
         with contextlib.suppress(BridgeAway):
             self._link.tell({"do": "run", "attempt_id": attempt_id})
-        first = written_in(self._slice(attempt_id, 0))
-        return sighting_of(first, stop_request.read(folder), self._silent_since())
+        slices = [
+            written_in(self._slice(attempt_id, index))
+            for index in range(max(1, self._slice_count(attempt_id)))
+        ]
+        seen = sighting_of(slices[0], stop_request.read(folder), self._silent_since())
+        stuck = [found for one in slices if one.stuck for found in one.stuck["processes"]]
+        return replace(seen, stuck=tuple(map(process_words, stuck)))
 
     def _refused_by_all(self, attempt_id: str) -> bool:
         """Another server of the same database may be about to hand it over."""

@@ -23,6 +23,10 @@ def news_of(told: dict[str, Any]) -> News | None:
         case "stuck":
             stuck = tuple(process_words(found) for found in told.get("processes", ()))
             return News(attempt_id, NewsKind.STUCK, at, stuck=stuck)
+        case "gpus_held":
+            waited_s = float(told["waited_s"])
+            gpus = tuple(told["gpus"])
+            return News(attempt_id, NewsKind.GPUS_HELD, at, gpus=gpus, waited_s=waited_s)
         case str(kind) if kind.startswith("service_"):
             return News(attempt_id, NewsKind.SERVICE, at, service=told)
         case "finishing":

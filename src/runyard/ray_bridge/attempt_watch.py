@@ -12,11 +12,20 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from runyard.ray_bridge import gang_end, port_check, releasing, slice_stacks, starting
+from runyard.ray_bridge import (
+    gang_end,
+    gpu_proof,
+    port_check,
+    releasing,
+    slice_stacks,
+    slice_sweeps,
+    starting,
+)
 from runyard.ray_bridge.cluster import BEGUN, REFUSED, Cluster
 from runyard.ray_bridge.deadlines import Late
-from runyard.ray_bridge.slices import Slice
+from runyard.ray_bridge.slices import Slice, State
 from runyard.ray_bridge.starting import NotStarted
+from runyard.ray_bridge.stops import Stops
 from runyard.supervisor import gang_rule, journal, stop_request
 from runyard.supervisor.journal import Journal, Record
 
@@ -39,11 +48,11 @@ class AttemptWatch:
         self._tell = tell
         self._node_ids = node_ids
         self._slices: list[Slice] = []
+        self._stops = Stops(cluster, ())
         self._spec: Record = {}
         self._lock = threading.Lock()
         self._stop_seq = 0
         self._gang_stop = ""
-        self._passing: list[tuple[Any, Slice, stop_request.Request]] = []  # not known to be heard
         self._told_started = False
         self.launched = False
 
@@ -56,6 +65,7 @@ class AttemptWatch:
         self._slices = [
             Slice(self._attempt_id, self._folder, plan) for plan in self._spec["slices"]
         ]
+        self._stops = Stops(self._cluster, self._slices)
         try:
             if written.first("begun") is None:
                 with self._cluster.warm.starting():
@@ -64,6 +74,8 @@ class AttemptWatch:
                 self._attach(written)
             self._follow()
             end = gang_end.merged(self._slices, self._gang_stop)
+            gpus = gpu_proof.gather(self._cluster, self._slices, self._tell_gpus_held)
+            end |= {"gpus": gpus} if gpus else {}
         except NotStarted as refusal:
             end = self._unstarted(refusal)
         self._release()
@@ -78,14 +90,22 @@ class AttemptWatch:
             if request["seq"] <= self._stop_seq and not again:
                 return
             self._stop_seq = request["seq"]
-        self._stop({**request, "seq": 2 * request["seq"]})
+        self._stops.send(_numbered(request))
 
     def usage(self) -> list[dict[str, Any]]:
         return [one.usage for one in self._slices if one.usage is not None and not one.over]
 
     def stacks(self, seconds: float) -> list[dict[str, Any]]:
         """Where the processes of every slice are now; of one that does not answer nothing."""
-        return slice_stacks.gather(self._cluster, self._reachable(), seconds)
+        reachable = [one for one in self._slices if one.can_hear]
+        return slice_stacks.gather(self._cluster, reachable, seconds)
+
+    def sweep(self) -> dict[str, Any]:
+        """Kill what lives of it on its nodes, if its end was asked for."""
+        self.look_for_stop(again=True)
+        request = stop_request.read(self._folder)
+        left = [one for one in self._slices if not one.over] if request is not None else []
+        return slice_sweeps.sweep(self._cluster, left, _numbered(request or {"seq": 0}))
 
     # the start
 
@@ -131,7 +151,7 @@ class AttemptWatch:
             one.actor = self._patiently(partial(self._cluster.actor, one.name))
             if one.actor is None:
                 self._lost(one, "its actor is gone")
-        living = [one for one in self._slices if not one.over and not one.collecting]
+        living = [one for one in self._slices if one.can_hear]
         if living:
             starting.launch(self._cluster, self._spec, living)
         self.launched = True
@@ -139,10 +159,12 @@ class AttemptWatch:
 
     def _patiently(self, ask: Callable[[], Any]) -> Any:
         """The cluster may be away for a while: nothing is concluded from that."""
+        import ray
+
         while True:
             try:
                 return ask()
-            except Late:
+            except (Late, ray.exceptions.GetTimeoutError):
                 time.sleep(_AGAIN_S)
 
     # the life
@@ -160,7 +182,7 @@ class AttemptWatch:
                     pending[one.read()] = one
             self._tell_started()
             self._apply_gang_rule()
-            self._see_stops_arrive()
+            self._stops.look()
 
     def _take(self, one: Slice, reference: Any) -> None:
         import ray
@@ -210,9 +232,9 @@ class AttemptWatch:
         )
         if verdict.cause:
             self._gang_stop = verdict.cause
-            self._stop(
+            self._stops.send(
                 {
-                    "seq": 2 * self._stop_seq + 1,  # between those of the server
+                    "seq": 2 * self._stop_seq + 1,
                     "cause": verdict.cause,
                     "grace_s": float(self._spec["leftover_grace_s"]),
                     "requested_by": "bridge",
@@ -220,54 +242,30 @@ class AttemptWatch:
                 }
             )
 
-    def _stop(self, request: stop_request.Request) -> None:
-        for one in self._reachable():
-            self._passing.append((one.actor.stop.remote(request), one, request))
-
-    def _reachable(self) -> list[Slice]:
-        """Those whose first actor may still answer."""
-        return [
-            one
-            for one in self._slices
-            if not one.over and not one.collecting and one.actor is not None
-        ]
-
-    def _see_stops_arrive(self) -> None:
-        """One that was lost on its way is sent again."""
-        import ray
-
-        passing, self._passing = self._passing, []
-        for reference, one, request in passing:
-            ready, _ = ray.wait([reference], timeout=0)
-            if not ready:
-                self._passing.append((reference, one, request))
-                continue
-            try:
-                self._cluster.get(reference, _LOOK_S)
-            except ray.exceptions.RayError:
-                if not one.over and not one.collecting:
-                    self._passing.append((one.actor.stop.remote(request), one, request))
-
     # the end
 
     def _release(self) -> None:
         import ray
 
         clearing = [
-            (one, one.actor.clear.remote())
+            (one, one.teller.clear.remote())
             for one in self._slices
-            if one.actor is not None and not one.lost
+            if one.teller is not None and one.state is not State.LOST
         ]
         for one, reference in clearing:
             try:
                 self._cluster.get(reference, _CLEAR_S)
-                if one.collecting:
-                    self._cluster.kill(one.actor)
+                if one.collector is not None:
+                    self._cluster.kill(one.collector)
             except (ray.exceptions.RayError, Late, ValueError):
                 continue  # the folder is removed by a later actor there
         names = [one.name for one in self._slices]
         releasing.release(self._cluster, self._attempt_id, names, self._tell_stuck)
         self._cluster.warm.left(str(one.facts.get("node_id", "")) for one in self._slices)
+
+    def _tell_gpus_held(self, gpus: list[dict[str, Any]], waited_s: float) -> None:
+        news = {"kind": "gpus_held", "attempt_id": self._attempt_id, "gpus": gpus}
+        self._tell("news", news={**news, "waited_s": waited_s})
 
     def _tell_stuck(self, left: str) -> None:
         held = {"pid": None, "comm": left, "state": "Ray", "wchan": "placement group, actors"}
@@ -300,3 +298,8 @@ class AttemptWatch:
             return journal.read(self._folder)
         except FileNotFoundError:
             return Journal()
+
+
+def _numbered(request: stop_request.Request) -> stop_request.Request:
+    """As slices hear it: between two numbers of the server there is room for one of ours."""
+    return {**request, "seq": 2 * request["seq"]}

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 from runyard.ray_bridge import adopting, strays
@@ -44,13 +45,15 @@ class Bridge:
             case "run":
                 self._watch(attempt_id)
             case "stop":
-                self._stop(attempt_id, again=bool(line.get("again")))
+                self._stop(attempt_id)
             case "find":
                 threading.Thread(target=self._find, args=(line,), daemon=True).start()
             case "refuse":
                 threading.Thread(target=self._refuse, args=(line,), daemon=True).start()
             case "sweep":
                 threading.Thread(target=self._sweep_strays, args=(line,), daemon=True).start()
+            case "sweep_slices":
+                threading.Thread(target=self._sweep_slices, args=(line,), daemon=True).start()
             case "stacks":
                 threading.Thread(target=self._stacks, args=(line,), daemon=True).start()
             case unknown:
@@ -86,11 +89,11 @@ class Bridge:
             with self._lock:
                 self._watches.pop(attempt_id, None)
 
-    def _stop(self, attempt_id: str, *, again: bool) -> None:
+    def _stop(self, attempt_id: str) -> None:
         with self._lock:
             watch = self._watches.get(attempt_id)
         if watch is not None:
-            watch.look_for_stop(again=again)
+            watch.look_for_stop()
 
     def _find(self, line: Line) -> None:
         """Which of these attempts, of which the server has nothing, have their actors in the
@@ -129,14 +132,22 @@ class Bridge:
         except Late as error:
             self._talk.answer(line, error=str(error))
 
+    def _sweep_slices(self, line: Line) -> None:
+        self._answer_for(line, lambda watch: watch.sweep())
+
     def _stacks(self, line: Line) -> None:
+        seconds = float(line["seconds"])
+        self._answer_for(line, lambda watch: {"stacks": watch.stacks(seconds)})
+
+    def _answer_for(self, line: Line, ask: Callable[[AttemptWatch], dict[str, Any]]) -> None:
+        """With what the watch over an attempt says."""
         with self._lock:
             watch = self._watches.get(str(line["attempt_id"]))
         if watch is None or not watch.launched:
             self._talk.answer(line, error="it is not watched now")
             return
         try:
-            self._talk.answer(line, stacks=watch.stacks(float(line["seconds"])))
+            self._talk.answer(line, **ask(watch))
         except Exception as error:
             self._talk.answer(line, error=str(error))
 

@@ -10,6 +10,7 @@ from runyard.ray_bridge import (
     slice_actor,
     slice_changes,
     slice_files,
+    slice_gpus,
     slice_use,
     supervisor_archive,
     warm_workers,
@@ -31,6 +32,7 @@ _OF_NODES = (
     slice_actor,
     slice_changes,
     slice_files,
+    slice_gpus,
     slice_use,
     node_process,
     warm_workers,
@@ -126,7 +128,9 @@ class Cluster:
         """Tell it which slice it is; what it says of itself will come."""
         return actor.introduce.remote(attempt_id, index, self.owner, self.node_dir, self.code)
 
-    def make_collector(self, node_id: str, attempt_id: str, index: int) -> Any:
+    def make_collector(
+        self, node_id: str, attempt_id: str, index: int, seconds: float = INTRODUCE_S
+    ) -> Any:
         """An actor that takes nothing and reads what a dead one left on its node. It dies with
         this process."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -134,7 +138,7 @@ class Cluster:
         strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
         made = self._remote.options(num_cpus=0, scheduling_strategy=strategy, max_concurrency=8)
         actor = self.deadlines.call(made.remote, CREATE_S)
-        self.get(actor.introduce.remote(attempt_id, index, self.owner, self.node_dir), INTRODUCE_S)
+        self.get(actor.introduce.remote(attempt_id, index, self.owner, self.node_dir), seconds)
         return actor
 
     def actor(self, name: str) -> Any | None:

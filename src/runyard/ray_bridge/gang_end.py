@@ -13,6 +13,9 @@ _NOT_OF_THE_END = ("v", "kind", "time")
 _LOST = "supervisor_lost"
 _TOGETHER_S = 1.0  # what is read so soon after each other may have happened in another order
 _SUMMED = ("processes_ended", "shm_bytes", "log_bytes")
+_JOINED = ("stuck", "was_stuck")
+_ABSENT = "absent"  # nothing of it ran there
+_PROOFS = (_ABSENT, "echild", "boot", "scan", "node_gone")  # the better ones first
 
 
 def merged(slices: Sequence[Slice], stopped: str) -> Record:
@@ -28,6 +31,7 @@ def merged(slices: Sequence[Slice], stopped: str) -> Record:
         end["ranks"] = sorted(ranks, key=lambda rank: int(rank["rank"]))
     for name in _SUMMED:
         end[name] = sum(record.get(name) or 0 for record in records.values())
+    end |= _receipt(list(records.values()))
     end["ended_at"] = max(float(record["ended_at"]) for record in records.values())
     if stopped == gang_rule.LAGGED and end.get("cause") == "cancelled":
         end["cause"] = gang_rule.LAGGED
@@ -36,6 +40,27 @@ def merged(slices: Sequence[Slice], stopped: str) -> Record:
         for index, record in sorted(records.items())
     ]
     return end
+
+
+def _receipt(records: Sequence[Record]) -> Record:
+    """What all of them gave back: no better proven than the worst, and as slow as the slowest."""
+    signals = [sent for record in records for sent in record.get("signals") or ()]
+    proofs = [str(record.get("proof")) for record in records]
+    return {
+        "signals": sorted(signals, key=lambda sent: float(sent["at"])),
+        "temp_removed": all(
+            record.get("temp_removed") for record in records if record.get("proof") != _ABSENT
+        ),
+        "seconds": max(float(record.get("seconds") or 0.0) for record in records),
+        "proof": max(proofs, key=_weakness),
+        **{
+            name: [one for record in records for one in record.get(name) or ()] for name in _JOINED
+        },
+    }
+
+
+def _weakness(proof: str) -> int:
+    return _PROOFS.index(proof) if proof in _PROOFS else len(_PROOFS)
 
 
 def _deciding(slices: Sequence[Slice], records: dict[int, Record]) -> int:

@@ -24,15 +24,17 @@ from typing import Any
 from runyard.ray_bridge.node_process import age_s, keep_lean
 from runyard.ray_bridge.slice_changes import LOOK_S, Changes
 from runyard.ray_bridge.slice_files import SliceFiles
+from runyard.ray_bridge.slice_gpus import SliceGpus
 from runyard.ray_bridge.slice_use import slice_usage
 from runyard.supervisor.port_binding import taken
 
 STALE_S = 7 * 24 * 3600.0  # folders of slices nobody came back for
 USAGE_EVERY_S = 4.0
-RECOVER_S = 20.0
 _RECOVER_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 2.0
 _SETTLE_S = 60.0
 _STACKS_MARGIN_S = 5.0
+_SWEEP_S = 12.0
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
 
 
@@ -45,6 +47,7 @@ class SliceActor:
         self._attempt_id = self._owner = self._root = self._slice = self._folder = ""
         self._index = 0
         self._files = SliceFiles("")
+        self._gpus = SliceGpus("")
         self._changes: Changes | None = None
         self._lock = threading.Lock()
         self._waiting: subprocess.Popen[bytes] | None = None  # a shim that has no order yet
@@ -70,11 +73,15 @@ class SliceActor:
         self._slice = f"{self._root}/{owner}/{attempt_id}.n{index}"
         self._folder = f"{self._slice}/attempts/{attempt_id}"
         self._files = SliceFiles(self._folder)
+        self._gpus = SliceGpus(f"{self._slice}/gpus.json")
         if code and os.path.isdir(self._place_of(code)):
             with contextlib.suppress(OSError):  # the start will say what is wrong
                 self._prepare_folders()
                 self._waiting = self._spawn_shim(self._program(code))
-        return self.hello()
+        told = self.hello()
+        if told["reads_gpus"]:
+            self._gpus.look_before()
+        return told
 
     def hello(self) -> dict[str, Any]:
         import ray
@@ -92,6 +99,7 @@ class SliceActor:
             "boot_id": _text("/proc/sys/kernel/random/boot_id"),
             "pidns": os.stat("/proc/self/ns/pid").st_ino,
             "gpu_ids": list(accelerators.get("GPU", ())),
+            "reads_gpus": bool(accelerators.get("GPU")) and self._gpus.can_tell,
             "folder": self._folder,
             "python": sys.version.split()[0],
             "age_s": age_s(),
@@ -123,6 +131,8 @@ class SliceActor:
             assert self._shim.stdin is not None
             self._shim.stdin.write(line)
             self._shim.stdin.flush()
+            visible = str(spec["env"].get("CUDA_VISIBLE_DEVICES", ""))
+            self._gpus.started(visible, shared=0 < float(self._whole["gpus_each"]) < 1)
             self._started = {"shim": self._shim.pid, "program": program}
             threading.Thread(target=self._await_shim, args=(program,), daemon=True).start()
             return self._started
@@ -131,19 +141,15 @@ class SliceActor:
         """What the whole attempt is, for a server that takes it over; empty before its start."""
         return self._whole
 
-    def recover(self, code: str, archive: bytes) -> str:
-        """In place of an actor that died: see that what is left of the slice ends, so that what it
-        wrote can be read. `absent`: there is nothing of it here; `living`: ask again."""
+    def recover(self, code: str, archive: bytes) -> bool:
+        """In place of an actor that died: see that what is left of the slice ends, and tell of it
+        meanwhile. False where there is nothing of it here."""
         if not os.path.exists(f"{self._folder}/journal"):
-            return "absent"
+            return False
         program = self._unpack(code, archive)
-        deadline = time.monotonic() + RECOVER_S
-        while not self._has_exit_record() and not self._settle(program):
-            if time.monotonic() >= deadline:
-                return "living"
-            time.sleep(_RECOVER_PAUSE_S)
-        self._over.set()
-        return "ended"
+        self._listen()
+        threading.Thread(target=self._end_what_is_left, args=(program,), daemon=True).start()
+        return True
 
     def stop(self, request: dict[str, Any]) -> bool:
         """Ask for the end of the slice; False where it has ended or never began."""
@@ -157,7 +163,12 @@ class SliceActor:
                 shim.stdin.flush()
             except OSError:
                 return False
+            self._gpus.note()
             return True
+
+    def gpus_given_back(self, seconds: float) -> dict[str, Any]:
+        """Once it is over: see SliceGpus."""
+        return self._gpus.given_back(seconds)
 
     def read(self, offsets: dict[str, int], wait_s: float, blocks: int = 0) -> Any:
         """What was written behind these offsets, and news; waits for some if there is none. Only
@@ -192,15 +203,18 @@ class SliceActor:
         """Where each process of the slice is now; looked at by the supervisor's own means."""
         program = self._unpack(code, archive)
         arguments = [program, self._slice, "--stacks", self._attempt_id, str(seconds)]
-        helper = self._spawn(arguments, subprocess.DEVNULL, subprocess.PIPE)
-        try:
-            told, _ = helper.communicate(timeout=seconds + _STACKS_MARGIN_S)
-        except subprocess.TimeoutExpired:
-            helper.kill()
-            helper.communicate()
-            raise
-        found: list[dict[str, Any]] = json.loads(told)
+        found: list[dict[str, Any]] = self._ask(arguments, seconds + _STACKS_MARGIN_S)
         return [{**one, "slice_index": self._index} for one in found]
+
+    def sweep(self, code: str, archive: bytes, request: dict[str, Any]) -> dict[str, Any]:
+        """Kill what lives of the slice, whose end was asked for: how many were killed, and those
+        that live on."""
+        if not os.path.exists(f"{self._folder}/journal"):
+            return {"killed": 0, "living": []}
+        program = self._unpack(code, archive)
+        arguments = [program, self._slice, "--sweep", self._attempt_id]
+        found: dict[str, Any] = self._ask(arguments, _SWEEP_S, request)
+        return found
 
     def clear(self) -> bool:
         """Everything of it was read: remove its folder."""
@@ -260,10 +274,23 @@ class SliceActor:
                 cwd="/",
             )
 
+    def _ask(self, arguments: list[str], seconds: float, given: Any = None) -> Any:
+        """What the slice's program says; `given` is what it reads."""
+        helper = self._spawn(arguments, subprocess.PIPE, subprocess.PIPE)
+        try:
+            told, _ = helper.communicate(json.dumps(given).encode(), timeout=seconds)
+        except subprocess.TimeoutExpired:
+            helper.kill()
+            helper.communicate()
+            raise
+        return json.loads(told)
+
     def _listen(self) -> None:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         folder = os.open(self._slice, os.O_RDONLY | os.O_DIRECTORY)
         try:
+            with contextlib.suppress(FileNotFoundError):  # that of an actor that died
+                os.unlink("news.sock", dir_fd=folder)
             listening.bind(f"/proc/self/fd/{folder}/news.sock")
         finally:
             os.close(folder)
@@ -275,8 +302,13 @@ class SliceActor:
         self._shim.wait()
         # The keeper ends last of all, and after its exit record. If it was killed, or the shim
         # was, what it left is ended here and the record written.
+        self._end_what_is_left(program)
+
+    def _end_what_is_left(self, program: str) -> None:
+        pause = _RECOVER_PAUSE_S
         while not self._has_exit_record() and not self._settle(program):
-            time.sleep(_RECOVER_PAUSE_S)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
         self._over.set()
         assert self._changes is not None
         self._changes.wake()
@@ -313,6 +345,7 @@ class SliceActor:
         if time.monotonic() < self._usage_due:
             return None
         self._usage_due = time.monotonic() + USAGE_EVERY_S
+        self._gpus.note_now_and_then()
         return self._usage()
 
     def _usage(self) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from enum import Enum, auto
 from typing import Any
 
 from runyard.ray_bridge.cluster import Cluster
@@ -15,10 +16,22 @@ from runyard.supervisor.journal import Record
 
 READ_WAIT_S = 1.0
 BLOCKS = 10  # asked for at once of a file that is far behind
-RECOVER_S = 90.0
+RECOVER_S = 30.0
 _UNAVAILABLE_PAUSE_S = 0.5
 _REFUSED_S = 2.5  # a node whose port is closed so long has no Ray any more
 _CONNECT_S = 1.0
+_MOST_COLLECTORS = 3
+
+
+class State(Enum):
+    WATCHED = auto()  # its own actor tells of it
+    COLLECTED = auto()  # that one is dead: another reads what it left, and sees that it ends
+    ENDED = auto()  # it has ended, and everything of it was read
+    REFUSED = auto()  # its node could not start it: nothing of it ran
+    LOST = auto()  # nothing more can be told of it
+
+
+_OVER = frozenset({State.ENDED, State.REFUSED, State.LOST})
 
 
 class Slice:
@@ -29,18 +42,35 @@ class Slice:
         self.name = actor_name(attempt_id, self.index)
         self.mirror = Mirror(folder, self.index, int(plan.get("log_rank", 0)))
         self.actor: Any = None
+        self.collector: Any = None  # in place of an actor that died
         self.facts: dict[str, Any] = {}  # what its actor said of itself
-        self.collecting = False
-        self.over = False
-        self.lost: str = ""  # why it can tell nothing any more
+        self.state = State.WATCHED
         self.exit: Record | None = None
+        self.has_exit_record = False
+        self.moved_at = time.monotonic()  # when it last told anything
         self.usage: dict[str, Any] | None = None
         self.ends: list[RankEnd] = []  # by our own clock: those of nodes may differ
         self.started_at: float | None = None
         self._refused_since: float | None = None
+        self._collectors = 0
+        self._stuck: Record | None = None
         self._behind = ""
         self._blocks: list[Any] = []
         self._read_journal()
+
+    @property
+    def over(self) -> bool:
+        return self.state in _OVER
+
+    @property
+    def teller(self) -> Any:
+        """The actor that tells of it now."""
+        return self.collector or self.actor
+
+    @property
+    def can_hear(self) -> bool:
+        """Whether its own actor may still take a word."""
+        return self.state is State.WATCHED and self.actor is not None
 
     @property
     def processes(self) -> int:
@@ -50,8 +80,8 @@ class Slice:
     def read(self) -> Any:
         """One outstanding read: also the way in which the death of its actor is seen."""
         if not self._behind:
-            return self.actor.read.remote(self.mirror.offsets, READ_WAIT_S)
-        asked = self.actor.read.options(num_returns=1 + BLOCKS)
+            return self.teller.read.remote(self.mirror.offsets, READ_WAIT_S)
+        asked = self.teller.read.options(num_returns=1 + BLOCKS)
         answer, *self._blocks = asked.remote(self.mirror.offsets, READ_WAIT_S, BLOCKS)
         return answer
 
@@ -67,28 +97,31 @@ class Slice:
         self._behind = answer.get("behind", "")  # an actor of an earlier version does not say
         if answer["usage"] is not None:
             self.usage = answer["usage"]
+        news = list(answer["news"])
+        if answer["pieces"]:
+            self.moved_at = time.monotonic()
         if any(name == "journal" for name, _, _ in answer["pieces"]):
             self._read_journal()
+            news += self._stuck_news()
         if answer["over"] and not answer["pieces"]:
-            self._close()
-        return list(answer["news"])
+            self._close(State.ENDED)
+        return news
 
-    def died(self, cluster: Cluster, why: str) -> bool:
-        """Its actor is dead. True if another one could be started on the node, to read what is
-        left there; else nothing more will be told of the slice."""
+    def died(self, cluster: Cluster, why: str) -> None:
+        """The actor that told of it is dead. Another one on its node sees that what is left there
+        ends, and tells of it meanwhile; without one nothing more will be told."""
         node = str(self.facts.get("node_id", ""))
-        if self.collecting or not node or not cluster.node_alive(node):
+        given_up = self._collectors >= _MOST_COLLECTORS
+        if given_up or not node or not cluster.node_alive(node):
             self.give_up(why)
-            return False
-        self.collecting = True
-        self.actor = cluster.make_collector(node, self.attempt_id, self.index)
-        state = "living"
-        while state == "living":  # it has not ended as long as a process of it lives
-            recovered = self.actor.recover.remote(cluster.code, cluster.archive)
-            state = cluster.get(recovered, RECOVER_S)
-        if state == "absent":
+            return
+        self.collector = cluster.make_collector(node, self.attempt_id, self.index)
+        self._collectors += 1
+        self.state = State.COLLECTED
+        self._behind, self._blocks = "", []
+        recovering = self.collector.recover.remote(cluster.code, cluster.archive)
+        if not cluster.get(recovering, RECOVER_S):
             self.give_up(why)
-        return state == "ended"
 
     def unavailable(self, cluster: Cluster, why: str) -> bool:
         """Its actor does not answer, which is not death. True if it may still come back."""
@@ -117,21 +150,21 @@ class Slice:
             "message": why[:500],
             "path": str(self.facts.get("folder", "")),
         }
-        self._close()
+        self._close(State.REFUSED)
 
     def give_up(self, why: str) -> None:
-        self.lost = why[:500]
-        self._close()
+        self._close(State.LOST, why[:500])
 
-    def _close(self) -> None:
-        self.over = True
+    def _close(self, state: State, why: str = "") -> None:
+        self.state = state
         self._read_journal()
-        self.exit = self.exit or self.mirror.journal().exit or self._lost_record()
+        self.exit = self.exit or self.mirror.journal().exit or self._lost_record(why)
         if len(self.ends) < self.processes:
             self.ends.append(RankEnd(-1, None, None, time.monotonic()))
 
     def _read_journal(self) -> None:
         written = self.mirror.journal()
+        self.has_exit_record = written.exit is not None
         if written.job is not None and self.started_at is None:
             self.started_at = float(written.job["started_at"])
         seen = rank_records.exits(written)
@@ -140,7 +173,15 @@ class Slice:
         for record in seen[len(self.ends) :]:
             self.ends.append(rank_records.end_of(record)._replace(at=time.monotonic()))
 
-    def _lost_record(self) -> Record:
+    def _stuck_news(self) -> list[dict[str, Any]]:
+        """What cannot be killed there, when the journal tells of it anew."""
+        before, self._stuck = self._stuck, self.mirror.journal().stuck
+        if self._stuck is None or self._stuck == before:
+            return []
+        processes = self._stuck["processes"]
+        return [{"kind": "stuck", "attempt_id": self.attempt_id, "processes": processes}]
+
+    def _lost_record(self, why: str = "") -> Record:
         """The node is gone with all that was written there and not read yet."""
         written = self.mirror.journal()
         main = written.main_exit or {}
@@ -150,7 +191,7 @@ class Slice:
             "cause": "supervisor_lost",
             "by": "bridge",
             "proof": "node_gone",
-            "message": self.lost,
+            "message": why,
             "started_at": self.started_at,
             "ended_at": float(main.get("ended_at", time.time())),
         }

@@ -57,14 +57,7 @@ class SliceKeeper(keeper.Keeper):
             self._stop(json.loads(line))
 
     def _stop(self, request: stop_request.Request) -> None:
-        stop_request.write(
-            self._folder,
-            seq=int(request["seq"]),
-            cause=str(request["cause"]),
-            grace_s=float(request["grace_s"]),
-            requested_by=str(request["requested_by"]),
-            requested_at=float(request["requested_at"]),
-        )
+        write_request(self._folder, request)
         self._nudge()
 
     def _nudge(self) -> None:
@@ -80,19 +73,27 @@ class SliceKeeper(keeper.Keeper):
         return f"{protocol.ATTEMPTS}/{self._attempt_id}"
 
 
-def tell_lost(folder: str) -> None:
-    """Ask for the end of an attempt that nobody watches over any more."""
-    asked = stop_request.read(folder)
-    if asked is not None and asked["cause"] == LIFELINE_LOST:
-        return
+def write_request(folder: str, request: stop_request.Request) -> None:
     stop_request.write(
         folder,
-        seq=asked["seq"] + 1 if asked else 1,
-        cause=LIFELINE_LOST,
-        grace_s=LIFELINE_GRACE_S,
-        requested_by="keeper",
-        requested_at=time.time(),
+        seq=int(request["seq"]),
+        cause=str(request["cause"]),
+        grace_s=float(request["grace_s"]),
+        requested_by=str(request["requested_by"]),
+        requested_at=float(request["requested_at"]),
     )
+
+
+def tell_lost(folder: str) -> None:
+    """Ask for the end of an attempt that nobody watches over any more. Who asked for it before,
+    and why, stays known: only the grace gets shorter."""
+    asked = stop_request.read(folder)
+    if asked is not None and asked["grace_s"] <= LIFELINE_GRACE_S:
+        return
+    if asked is None:
+        lost = {"seq": 0, "cause": LIFELINE_LOST, "requested_by": "keeper"}
+        asked = {**lost, "requested_at": time.time()}
+    write_request(folder, {**asked, "seq": asked["seq"] + 1, "grace_s": LIFELINE_GRACE_S})
 
 
 def keep(attempt_id: str, heard: bytes) -> None:

@@ -7,6 +7,9 @@ direct child at any moment, so the keeper is one step further down, in its own s
 `python -I -S slice_main.py FOLDER --settle ATTEMPT_ID` ends what a killed keeper left and writes
 the exit record, if there is none; exit status 0 once it is there.
 
+`python -I -S slice_main.py FOLDER --sweep ATTEMPT_ID` reads a request to stop, and kills what
+lives of the slice, also below a supervisor that hangs; prints `{"killed", "living"}`.
+
 `python -I -S slice_main.py FOLDER --stacks ATTEMPT_ID SECONDS` prints where each process of the
 slice is now, as a list of JSON objects.
 """
@@ -20,6 +23,7 @@ if "runyard" not in sys.modules:
     package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     sys.modules["runyard"] = package
 
+import contextlib
 import json
 import signal
 import time
@@ -29,6 +33,7 @@ from runyard.supervisor import (
     journal,
     kernel,
     liveness,
+    process_table,
     protocol,
     reconcile,
     slice_keeper,
@@ -37,6 +42,7 @@ from runyard.supervisor import (
 
 LINE_LIMIT = 16 << 20
 NUDGED_S = 0.2
+PROGRAM = b"/supervisor/slice_main.py"
 STACK_LENGTH = 64 * 1024  # of each process: they travel
 
 
@@ -44,7 +50,9 @@ def main(arguments: list[str]) -> int:
     folder, *rest = arguments
     os.chdir(folder)
     if rest[:1] == ["--settle"]:
-        return settle(rest[1])
+        return settle(folder, rest[1])
+    if rest[:1] == ["--sweep"]:
+        return sweep(folder, rest[1])
     if rest[:1] == ["--stacks"]:
         return tell_stacks(rest[1], float(rest[2]))
     return run()
@@ -92,14 +100,45 @@ def first_line() -> tuple[bytes, bytes]:
     return line, rest
 
 
-def settle(attempt_id: str) -> int:
+def settle(slice_folder: str, attempt_id: str) -> int:
     """A supervisor that outlived its keeper hears nothing of the lifeline any more: it is told."""
     folder = f"{protocol.ATTEMPTS}/{attempt_id}"
+    let_go_on(slice_folder)
     if liveness.supervisor_alive(folder):
         slice_keeper.tell_lost(folder)
         stop_request.nudge(folder)
         time.sleep(NUDGED_S)
     return 0 if reconcile.settle(folder) is not None else 1
+
+
+def sweep(slice_folder: str, attempt_id: str) -> int:
+    """The request comes with the question: whoever was to write it down may be what hangs."""
+    folder = f"{protocol.ATTEMPTS}/{attempt_id}"
+    slice_keeper.write_request(folder, json.loads(sys.stdin.buffer.read()))
+    let_go_on(slice_folder)
+    stop_request.nudge(folder)
+    [(killed, living)] = reconcile.sweep_asked([folder]).values()
+    print(json.dumps({"killed": killed, "living": living}))
+    return 0
+
+
+def let_go_on(slice_folder: str) -> None:
+    """Shim, keeper and supervisor, of which somebody may have stopped any. They are known by the
+    command line that they have from the shim, which names a folder that is the slice's alone."""
+    for pid in process_table.pids():
+        if is_of_slice(pid, slice_folder):
+            with contextlib.suppress(OSError):
+                pidfd = os.pidfd_open(pid)
+                try:
+                    if is_of_slice(pid, slice_folder):
+                        signal.pidfd_send_signal(pidfd, signal.SIGCONT)
+                finally:
+                    os.close(pidfd)
+
+
+def is_of_slice(pid: int, slice_folder: str) -> bool:
+    words = process_table.command_line(pid).rstrip(b"\0").split(b"\0")
+    return words[-1] == os.fsencode(slice_folder) and words[-2:][0].endswith(PROGRAM)
 
 
 def tell_stacks(attempt_id: str, seconds: float) -> int:

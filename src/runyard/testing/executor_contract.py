@@ -18,10 +18,11 @@ import pytest
 from runyard.testing.executor_contract_restarts import RestartContract
 from runyard.testing.executor_contract_runs import RunContract
 from runyard.testing.executor_contract_stops import StopContract
+from runyard.testing.executor_contract_sweeps import SweepContract
 from runyard.testing.executor_place import ExecutorPlace, Serving
 
 
-class ExecutorContract(RunContract, StopContract, RestartContract):
+class ExecutorContract(RunContract, StopContract, RestartContract, SweepContract):
     """All of it. When a test ends, nothing of its attempts may be left."""
 
     @pytest.fixture
