@@ -13,10 +13,7 @@ def print_receipt(job_id: str, receipt: dict[str, Any]) -> None:
         f" {formatting.clean(str(item.get('target') or ''))}".rstrip()
         for item in receipt.get("signals") or ()
     ]
-    gpus = [
-        f"GPU {gpu.get('index')}: {gpu.get('memory_before_mb')} -> {gpu.get('memory_after_mb')} MB"
-        for gpu in receipt.get("gpus") or ()
-    ]
+    gpus = [_gpu(gpu) for gpu in receipt.get("gpus") or ()]
     stuck = [formatting.clean(wording.process(item)) for item in receipt.get("stuck") or ()]
     attempt = str(receipt.get("attempt_id") or job_id)
     print(tables.bold(formatting.clean(attempt)))
@@ -62,11 +59,29 @@ def summary(job_id: str, answer: dict[str, Any]) -> str:
     told = wording.say(key, job=job_id, processes=count, seconds=seconds)
     if receipt.get("proof"):
         told += wording.say("cancel_proof", proof=receipt["proof"])
-    gpus = [f"GPU {gpu.get('index')}" for gpu in receipt.get("gpus") or ()]
-    ports = [wording.say("port", port=port) for port in receipt.get("ports") or ()]
-    return told + (
-        wording.say("given_back", what=", ".join(gpus + ports)) if gpus or ports else ""
-    )
+    gpus = receipt.get("gpus") or ()
+    back = [f"GPU {gpu.get('index')}" for gpu in gpus if _is_proven(gpu)]
+    back += [wording.say("port", port=port) for port in receipt.get("ports") or ()]
+    unproven = [f"GPU {gpu.get('index')}" for gpu in gpus if not _is_proven(gpu)]
+    if back:
+        told += wording.say("given_back", what=", ".join(back))
+    if unproven:
+        told += wording.say("memory_not_read", what=", ".join(unproven))
+    return told
+
+
+def _is_proven(gpu: dict[str, Any]) -> bool:
+    """Whether anybody could read its memory after the end."""
+    return gpu.get("memory_after_mb") is not None
+
+
+def _gpu(gpu: dict[str, Any]) -> str:
+    node = formatting.clean(str(gpu.get("node") or ""))
+    name = f"GPU {gpu.get('index')}" + (f" ({node})" if node else "")
+    if not _is_proven(gpu):
+        return wording.say("gpu_not_read", name=name)
+    before = gpu.get("memory_before_mb")
+    return f"{name}: {'?' if before is None else before} -> {gpu.get('memory_after_mb')} MB"
 
 
 def _service(service: dict[str, Any]) -> str:

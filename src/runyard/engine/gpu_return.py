@@ -11,10 +11,11 @@ from typing import Any
 from runyard.domain.job import Attempt
 from runyard.domain.monitoring.alert import GPU_MEMORY_HELD, AlertLevel, NewAlert
 from runyard.domain.resources import GpuGrant
+from runyard.domain.states import AttemptStatus
 from runyard.engine import alerting, cancel_reasons, story
 from runyard.engine.gpu_before import MemoryBefore
 from runyard.engine.parts import Parts
-from runyard.executors.base import End
+from runyard.executors.base import End, News
 
 _POLL_S = 0.1
 # A driver needs a moment; what takes longer is told to who looks, and then to everybody.
@@ -39,12 +40,14 @@ class GpuReturn:
         # attempt -> gpu uuid -> MB, as last seen while it ran
         self._used: dict[str, dict[str, int]] = {}
         self._waiting: set[str] = set()
+        self._alerted_of_nodes: set[str] = set()
         self._lock = threading.Lock()
         self.stopping = False
 
     def remember(self, attempt: Attempt) -> None:
-        """Note what the GPUs hold before an attempt starts."""
-        if attempt.gpus and not attempt.slices:  # of nodes elsewhere their executor tells
+        """Note what the GPUs hold before an attempt starts. Those of an executor's own nodes are
+        read there: it tells an end when they are back, and until then what is not."""
+        if attempt.gpus and not attempt.slices:
             used = {grant.uuid: self._parts.machine.used_mb(grant.uuid) for grant in attempt.gpus}
             self._before.remember(attempt.attempt_id, used)
 
@@ -77,6 +80,9 @@ class GpuReturn:
     def proven(self, ends: Ends, later: Callable[[Ends], None]) -> Ends:
         """The ends whose GPUs are back, or that had none; `later` is called with each other one
         when it is proven."""
+        for attempt_id in self._alerted_of_nodes & {attempt_id for attempt_id, _ in ends}:
+            self._alerted_of_nodes.discard(attempt_id)
+            self._close_alert(attempt_id)
         if not self._parts.machine.capacity.gpus:
             return ends
         ready = []
@@ -90,6 +96,19 @@ class GpuReturn:
                     target=self._wait, args=(attempt, end, later), name="gpu-return", daemon=True
                 ).start()
         return ready
+
+    def held_on_nodes(self, news: News) -> None:
+        """An end waits for memory on nodes of an executor."""
+        with self._parts.store.read() as reader:
+            attempt = reader.attempt(news.attempt_id)
+        if attempt is None or attempt.status is AttemptStatus.ENDED:
+            return
+        self._say(attempt, [int(gpu["index"]) for gpu in news.gpus])
+        if news.waited_s > _ALERT_AFTER_S and news.attempt_id not in self._alerted_of_nodes:
+            self._alerted_of_nodes.add(news.attempt_id)
+            log = story.of(attempt.attempt_id.rpartition(".")[0], attempt.attempt_id)
+            log.critical("GPU memory is not back on {}: it stays reserved", list(news.gpus))
+            self._alert(attempt, [{**gpu, "holders": []} for gpu in news.gpus])
 
     def _is_new(self, attempt_id: str) -> bool:
         """Reconciling tells of the same end again while its GPUs are waited for."""
@@ -121,12 +140,12 @@ class GpuReturn:
                 break
             if not said and waited > _SAY_AFTER_S:
                 said = True
-                self._say(attempt, held)
+                self._say(attempt, [grant.index for grant in held])
             if not told and waited > _ALERT_AFTER_S:
                 told = True
                 uuids = [grant.uuid for grant in held]
                 log.critical("GPU memory is not back on {}: it stays reserved", uuids)
-                self._alert(attempt, held)
+                self._alert(attempt, [self._holding(grant) for grant in held])
             time.sleep(_POLL_S)
         else:
             return
@@ -139,7 +158,7 @@ class GpuReturn:
         self._before.forget(attempt.attempt_id)
         self._used.pop(attempt.attempt_id, None)
         if told:
-            self._close_alert(attempt)
+            self._close_alert(attempt.attempt_id)
 
     def _note_most(self, attempt: Attempt) -> None:
         """The process has ended: some of its memory may be back already, and more of it noted."""
@@ -157,26 +176,24 @@ class GpuReturn:
             "memory_after_mb": self._parts.machine.used_mb(grant.uuid),
         }
 
-    def _say(self, attempt: Attempt, held: list[GpuGrant]) -> None:
-        indexes = [grant.index for grant in held]
+    def _say(self, attempt: Attempt, indexes: list[int]) -> None:
         self._parts.store.write(
             lambda tx: cancel_reasons.say_gpu_memory(tx, attempt.job_id, indexes), durable=False
         )
 
-    def _alert(self, attempt: Attempt, held: list[GpuGrant]) -> None:
+    def _holding(self, grant: GpuGrant) -> dict[str, Any]:
         machine = self._parts.machine
-        gpus = [
-            {
-                "index": grant.index,
-                "uuid": grant.uuid,
-                "used_mb": machine.used_mb(grant.uuid),
-                "holders": [
-                    {"pid": one.pid, "user": one.user, "name": one.name}
-                    for one in machine.processes(grant.uuid)
-                ],
-            }
-            for grant in held
-        ]
+        return {
+            "index": grant.index,
+            "uuid": grant.uuid,
+            "used_mb": machine.used_mb(grant.uuid),
+            "holders": [
+                {"pid": one.pid, "user": one.user, "name": one.name}
+                for one in machine.processes(grant.uuid)
+            ],
+        }
+
+    def _alert(self, attempt: Attempt, gpus: list[dict[str, Any]]) -> None:
         alert = NewAlert(
             key=f"{GPU_MEMORY_HELD}:{attempt.attempt_id}",
             level=AlertLevel.CRITICAL,
@@ -190,9 +207,9 @@ class GpuReturn:
         now = self._parts.clock()
         self._parts.store.write(lambda tx: alerting.open_in(tx, alert, now, _ACTOR))
 
-    def _close_alert(self, attempt: Attempt) -> None:
+    def _close_alert(self, attempt_id: str) -> None:
         """Where the end of a cancel did not close it."""
-        key, now = f"{GPU_MEMORY_HELD}:{attempt.attempt_id}", self._parts.clock()
+        key, now = f"{GPU_MEMORY_HELD}:{attempt_id}", self._parts.clock()
         self._parts.store.write(lambda tx: alerting.close_in(tx, key, now, _ACTOR))
 
     def _held(self, attempt: Attempt, uuid: str, waited_s: float) -> bool:

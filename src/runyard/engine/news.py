@@ -105,6 +105,8 @@ class NewsDesk:
                 self._service(news)
             elif news.kind is NewsKind.STUCK:
                 self._stuck(news.attempt_id, news.stuck)
+            elif news.kind is NewsKind.GPUS_HELD:
+                self._gpu_return.held_on_nodes(news)
             else:
                 self._look_again()
         of_preparations = [told for told in ends if is_preparation_id(told[0])]

@@ -88,7 +88,11 @@ def ended_line(data: dict[str, Any]) -> str:
         f": {receipt['processes_ended']} processes ended in {receipt.get('seconds') or 0:.2f} s"
     )
     text += f" (proof: {receipt.get('proof')})"
-    gpus = [str(gpu.get("index")) for gpu in receipt.get("gpus") or ()]
+    gpus = [
+        str(gpu.get("index"))
+        for gpu in receipt.get("gpus") or ()
+        if gpu.get("memory_after_mb") is not None  # else nobody could read it
+    ]
     ports = [str(port) for port in receipt.get("ports") or ()]
     for kind, given_back in (("GPU", gpus), ("port", ports)):
         if given_back:

@@ -258,6 +258,21 @@ def test_cancel_waits_for_the_proof(server, cli):
     )
 
 
+def test_memory_that_nobody_could_read_is_not_called_given_back(server, cli):
+    """R2: of nodes without the means, and of a node that was lost."""
+    gpus = [{"index": 0}, {"index": 1, "memory_after_mb": 3, "node": "b"}]
+    receipt = RECEIPT | {"gpus": gpus, "ports": []}
+    answer = {"job_id": "job-abc123", "status": "cancelled", "receipt": receipt}
+    server.on("POST", "/jobs/7/cancel", answer)
+    server.on("GET", "/jobs/7", JOB | {"status": "cancelled"})
+    server.on("GET", "/jobs/.*/receipt", receipt)
+    _, out, _ = cli("cancel", "7")
+    assert out.endswith("; given back: GPU 1; memory could not be read: GPU 0\n")
+    _, out, _ = cli("show", "7", "--receipt")
+    assert "GPU 0: memory could not be read" in out
+    assert "GPU 1 (b): ? -> 3 MB" in out
+
+
 def test_cancel_now_many_and_ended(server, cli):
     server.on("POST", "/jobs/3/force-kill", {"job_id": "job-c", "status": "cancelled"})
     server.on(

@@ -1,11 +1,15 @@
 """A GPU goes to the next job when the memory of the last one is back, and not before."""
 
+from dataclasses import replace
+
 import pytest
 from watched_store import WatchedStore
 
 from engine_yard import ANN
 from runyard.domain import errors
+from runyard.domain.monitoring.alert import AlertFilter, AlertStatus
 from runyard.engine import gpu_return
+from runyard.executors.base import News, NewsKind
 from runyard.probes.base import GpuProcess
 from scripted_machine import ScriptedMachine
 from yards import until
@@ -209,6 +213,36 @@ def test_every_gpu_of_an_attempt_is_told(make_engine):
         {"index": 0, "memory_before_mb": 10, "memory_after_mb": 11},
         {"index": 1, "memory_before_mb": 40_000, "memory_after_mb": 21},
     ]
+
+
+def test_memory_that_is_held_on_nodes_of_an_executor(make_engine):
+    """R2: its executor reads those, and waits with the end; the job says what for, and after a
+    while an alert does, which closes with the end."""
+    engine = make_engine()
+    ref = engine.running()
+    engine.executor.stubborn = True
+    engine.yard.cancel(ref, ANN)
+    held = {"index": 3, "uuid": "GPU-x", "used_mb": 40_000, "node": "node-7"}
+    news = News(f"{ref}.1", NewsKind.GPUS_HELD, 0.0, gpus=(held,), waited_s=0.6)
+    engine.executor.tell(news)
+    params = engine.wait_reason(ref, "waiting_for_gpu_memory")
+    assert (params["gpus"], params["by"]) == ([3], "ann")
+    for _ in range(2):
+        engine.executor.tell(replace(news, waited_s=6.0))
+    [alert] = until(lambda: _held_alerts(engine))
+    assert alert.params["gpus"] == [{**held, "holders": []}]
+    engine.finish(ref, None, signal=9, cause="cancelled")
+    engine.wait(ref, "cancelled")
+    until(lambda: _held_alerts(engine)[0].status is AlertStatus.CLOSED)
+    engine.executor.tell(replace(news, waited_s=8.0))  # late news of what has ended
+    engine.wait(engine.running(), "running")
+    assert len(_held_alerts(engine)) == 1
+
+
+def _held_alerts(engine):
+    return list(
+        engine.yard.alert_desk.list(AlertFilter(codes=("gpu_memory_held",)), 9, None).alerts
+    )
 
 
 def test_a_shared_gpu(one_gpu):

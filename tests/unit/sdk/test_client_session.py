@@ -18,7 +18,7 @@ RECEIPT = {
     "processes_ended": 3,
     "proof": "echild",
     "seconds": 0.25,
-    "gpus": [{"index": 0}, {"index": 2}],
+    "gpus": [{"index": 0, "memory_after_mb": 0}, {"index": 2, "memory_after_mb": 3}],
     "ports": [38001],
 }
 LISTENING = (

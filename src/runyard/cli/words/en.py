@@ -266,6 +266,8 @@ MESSAGES = {
     "cancel_proof": " (proof: {proof})",
     "port": "port {port}",
     "given_back": "; given back: {what}",
+    "memory_not_read": "; memory could not be read: {what}",
+    "gpu_not_read": "{name}: memory could not be read",
     "stuck": "{job} is not gone yet; still alive: {stuck}",
     "ended": "{job} {status} after {span}",
     "ended_why": "{job} {status} after {span}: {reason}",

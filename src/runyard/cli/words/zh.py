@@ -274,6 +274,8 @@ MESSAGES = {
     "cancel_proof": " (证明: {proof})",
     "port": "端口 {port}",
     "given_back": "; 已归还: {what}",
+    "memory_not_read": "; 显存无法读取: {what}",
+    "gpu_not_read": "{name}: 显存无法读取",
     "stuck": "{job} 尚未清除; 仍存活: {stuck}",
     "ended": "{job} {status}, 用时 {span}",
     "ended_why": "{job} {status}, 用时 {span}: {reason}",
