@@ -64,7 +64,8 @@ class Training:
     def lines(self) -> list[dict]:
         if not self.seen.exists():
             return []
-        return [json.loads(line) for line in self.seen.read_text().splitlines()]
+        text = self.seen.read_text()
+        return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
     def starts(self) -> list[dict]:
         return [line for line in self.lines() if "pid" in line]
@@ -99,12 +100,12 @@ def test_a_killed_training_goes_on_from_the_newest_checkpoint(yard, tmp_path, ki
     assert training.starts()[1]["step"] == 3
     training.go(3)
     yard.wait(training.ref, "completed", seconds=60)
-    until(lambda: len(training.checkpoints()) == 6, 30, training.checkpoints)
+    until(lambda: len(training.checkpoints()) == 6, words=training.checkpoints)
 
     def all_good() -> bool:
         return {one["verdict"] for one in training.checkpoints().values()} == {"good"}
 
-    until(all_good, 30, training.checkpoints)
+    until(all_good, words=training.checkpoints)
     known = training.checkpoints()
     assert [known[f"model_step_{n}.pt"]["step"] for n in range(1, 7)] == [1, 2, 3, 4, 5, 6]
     assert known["model_step_3.pt"]["reported"] is (kind == "report")
@@ -130,6 +131,15 @@ def test_a_truncated_newest_checkpoint_is_skipped_for_the_one_before(yard, tmp_p
         if one["code"] == "checkpoint_chosen"
     ]
     assert chosen == [2]
+    [told] = yard.ask(f"/jobs/{training.ref}/explain")["failures"]
+    assert told["checkpoint"] == {
+        "path": str(training.path(2)),
+        "step": 2,
+        "passed_over": [{"path": str(training.path(3)), "step": 3, "why": "truncated"}],
+    }
+    screen = yard.cli("explain", training.ref).stdout
+    assert f"{training.path(2)} (step 2)" in screen
+    assert f"{training.path(3)} (step 3): truncated" in screen
 
 
 def test_retry_goes_on_unless_asked_to_begin_anew(yard, tmp_path):
@@ -170,5 +180,8 @@ def test_own_directory_own_pattern_and_how_many_are_kept(yard, tmp_path):
         60,
         lambda: (left(), training.checkpoints()),
     )
-    verdicts = [one["verdict"] for one in training.checkpoints().values()]
-    assert sorted(verdicts) == ["gone"] * 4 + ["good"] * 2
+
+    def verdicts() -> list[str]:
+        return sorted(one["verdict"] for one in training.checkpoints().values())
+
+    until(lambda: verdicts() == ["gone"] * 4 + ["good"] * 2, words=verdicts)

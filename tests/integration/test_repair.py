@@ -78,6 +78,8 @@ def test_a_loss_that_is_no_number_goes_back_and_on_with_a_lower_rate(yard, histo
     assert first["diagnosis"]["failure_type"] == "training_divergence"
     assert first["diagnosis"]["facts"]["bad_step"] == 13
     assert first["plan"]["strategy"] == "restart_from_checkpoint"
+    screen = yard.cli("explain", job).stdout
+    assert "step-000010.pt (step 10)" in screen
 
 
 def test_an_import_that_fails_is_not_tried_again(yard):

@@ -73,11 +73,7 @@ def by_hand(given: Mapping[str, Any]) -> str:
     if not command:
         return ""
     text = command if isinstance(command, str) else shlex.join(map(str, command))
-    env = dict(given.get("env") or {})
-    if given.get("batch_scale") not in (None, 1, 1.0):
-        env["RUNYARD_BATCH_SCALE"] = f"{given['batch_scale']:g}"
-    for name, value in (given.get("params") or {}).items():
-        text = text.replace("{" + str(name) + "}", shlex.quote(str(value)))
+    env = given.get("env") or {}
     before = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in env.items())
     folder = given.get("working_dir")
     moved = f"cd {shlex.quote(str(folder))} && " if folder else ""
@@ -96,7 +92,38 @@ def _failure(failure: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {_say('changed')}: {formatting.clean(changes(failure['changes']))}")
     if failure.get("plan"):
         lines.append(f"  {_say('then')}: {formatting.clean(plan(failure['plan']))}")
-    return lines
+    return lines + _resumed(failure.get("checkpoint") or {})
+
+
+def _resumed(checkpoint: Mapping[str, Any]) -> list[str]:
+    """What the next attempt went on from, and what was not whole."""
+    if not checkpoint.get("path"):
+        return []
+    lines = [f"  {_say('resumed')}: {_checkpoint('checkpoint', checkpoint)}"]
+    over = checkpoint.get("passed_over") or ()
+    return lines + [
+        f"  {_say('passed_over')}: {_checkpoint('bad_checkpoint', one)}" for one in over
+    ]
+
+
+def _checkpoint(key: str, one: Mapping[str, Any]) -> str:
+    step = "?" if one.get("step") is None else one["step"]
+    return formatting.clean(_say(key, path=one.get("path"), step=step, why=one.get("why")))
+
+
+def downloads(told: Mapping[str, Any]) -> list[str]:
+    """Those that went on where they had been cut off."""
+    return [
+        formatting.clean(
+            _say(
+                "download_resumed",
+                name=one.get("name"),
+                done=formatting.size(one.get("resumed_bytes") or 0),
+                total=formatting.size(one.get("bytes") or 0),
+            )
+        )
+        for one in told.get("downloads") or ()
+    ]
 
 
 def _line(root: Mapping[str, Any]) -> str:

@@ -20,7 +20,8 @@ JOB_FORCE_KILLED = "job_force_killed"  # the request; the end is job_cancelled
 JOB_HELD = "job_held"
 JOB_RELEASED = "job_released"
 JOB_ENQUEUED = "job_enqueued"  # priority set, hold released
-CHECKPOINT_CHOSEN = "checkpoint_chosen"  # an attempt goes on from it; params: path, step
+# An attempt goes on from it; params: path, step, attempt, passed_over
+CHECKPOINT_CHOSEN = "checkpoint_chosen"
 JOB_STOPPING = "job_stopping"
 JOB_ADOPTED = "job_adopted"  # by a restarted server; params: attempt, pid
 JOB_TAKEN_OVER = "job_taken_over"  # from a silent server; params: from, to, attempt

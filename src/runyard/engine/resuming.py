@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from runyard.domain import events, job_environment
 from runyard.domain.checkpoints import resuming
@@ -23,6 +24,7 @@ from runyard.stores.base import Reader
 _READ_S = 10.0  # until what the attempt before reported last is read
 _LOOK_S = 10.0  # for hashing; what is not hashed by then counts by its format
 _WAIT_S = 0.02
+_MOST_TOLD = 5  # of those that were passed over
 _ACTOR = "recovery"
 
 
@@ -82,6 +84,7 @@ class Resuming:
         with self._parts.store.read() as reader:
             before = [one for one in reader.attempts(job.id) if one.number < attempt.number]
             found = resume_from(reader, job, before)
+            known = reader.checkpoints(job.id)
         chosen = next((one for one in found if _is_there(one)), None)
         log = story.of(job.ref, attempt.attempt_id)
         if chosen is None:
@@ -89,7 +92,7 @@ class Resuming:
             return None
         log.info("goes on from {} (step {})", chosen.path, chosen.step)
         self._checkpointing.chosen[job.id] = chosen.path
-        self._note(job, attempt, chosen)
+        self._note(job, attempt, chosen, resuming.passed_over(known, chosen))
         return chosen.path
 
     def _await_reports(self, job: Job, attempt: Attempt) -> None:
@@ -107,8 +110,24 @@ class Resuming:
         written = (run_dir / job_environment.METRICS_FILE).exists()
         return written and read_marks.is_unread(reader, before)
 
-    def _note(self, job: Job, attempt: Attempt, chosen: CheckpointRecord) -> None:
-        told = {"path": chosen.path, "step": chosen.step, "attempt": chosen.attempt}
+    def _note(
+        self,
+        job: Job,
+        attempt: Attempt,
+        chosen: CheckpointRecord,
+        passed_over: Sequence[CheckpointRecord],
+    ) -> None:
+        told: dict[str, Any] = {"path": chosen.path, "step": chosen.step}
+        told["attempt"] = chosen.attempt
+        if passed_over:
+            told["passed_over"] = [
+                {
+                    "path": one.path,
+                    "step": one.step,
+                    "why": None if one.why is None else one.why.code,
+                }
+                for one in passed_over[:_MOST_TOLD]
+            ]
         at = self._parts.clock()
         event = Event(events.CHECKPOINT_CHOSEN, at, _ACTOR, attempt.attempt_id, told)
         self._parts.store.write_soon(lambda tx: tx.append_event(job.id, event), durable=False)

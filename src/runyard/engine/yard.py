@@ -20,6 +20,7 @@ from runyard.engine import (
     evidence,
     explaining,
     failure_story,
+    launch_plan,
     output_files,
     receipts,
     service_states,
@@ -208,10 +209,11 @@ class Yard:
         view = self._views.job(ref)
         service = explaining.failed_service(view)
         path, _ = self.log_path(ref, service=service) if view.attempt else ("", True)
+        places = launch_plan.places_of(self._parts.settings, view.job)
         with self._parts.store.read() as reader:
-            attempts = reader.attempts(view.job.id)
-        told = {**explaining.explain(view, path), **failure_story.of(view.job, attempts)}
-        return {**told, "evidence": evidence.by_attempt(self._parts, attempts)}
+            known = failure_story.read(reader, view.job, places)
+        told = {**explaining.explain(view, path), **failure_story.of(view.job, known)}
+        return {**told, "evidence": evidence.by_attempt(self._parts, known.attempts)}
 
     def cancel(self, ref: str, actor: Actor, *, force: bool = False) -> Job:
         """Ask for the end and return the job as it is then: cancelled, or cancelling. Asking again

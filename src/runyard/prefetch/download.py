@@ -35,6 +35,7 @@ class Download:
         self._file, self._partial, self._connections = file, partial, connections
         self._room, self._tracker, self._number = room, tracker, number
         self._counted = 0
+        self.resumed_at = 0  # the last byte it went on from
 
     def complete(self, known: Source | None, patience: Patience) -> bool:
         """True when all of it is in the partial; False when the server says that the version
@@ -115,12 +116,14 @@ class Download:
         self._check_size(total)
         there = replace(there, size=here.size if total is None else total)
         self._promise(there.size, lambda: self._partial.learn(there))
+        self.resumed_at = offset
 
     def _start_over(self, answer: Answer) -> None:
         length = answer.headers.get("Content-Length", "")
         total = int(length) if length.isascii() and length.isdigit() else self._file.size
         self._check_size(total)
         self._begin(self._source_of(answer, total))
+        self.resumed_at = 0
 
     def _beyond_the_end(self, answer: Answer, offset: int) -> bool:
         match = _UNSATISFIED.fullmatch(answer.headers.get("Content-Range", "").strip())

@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runyard.prefetch.backoff import Patience
 from runyard.prefetch.cache import Blob, Cache, read_json
@@ -40,6 +40,7 @@ class Arrived:
     blob: Blob
     fetched: bool
     confirmed: bool = True
+    resumed_at: int = 0  # where the download of it was taken up again
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def _bring(wanted: Wanted, around: Surroundings, connections: Connections) -> Ar
                 partial.forget()
                 return kept
             if complete and (arrived := _finished(wanted, around, partial)):
-                return arrived
+                return replace(arrived, resumed_at=download.resumed_at)
     finally:
         partial.close()
 

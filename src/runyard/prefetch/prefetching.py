@@ -131,6 +131,7 @@ def _published(
         "files": len(own),
         "bytes": sum(one.blob.size for one in own),
         "fetched_files": sum(one.fetched for one in own),
+        "resumed_bytes": sum(one.resumed_at for one in own),
         "sha256": single,
         "revision": found.revision,
         # False where the source was out of reach and what the cache has was used.

@@ -140,6 +140,27 @@ class AboutAnswer(BaseModel):
     )
 
 
+class PassedOverAnswer(BaseModel):
+    path: str
+    step: int | None
+    why: str | None = Field(description="What is wrong with it: truncated, missing_file ...")
+
+
+class ResumedAnswer(BaseModel):
+    path: str
+    step: int | None
+    passed_over: list[PassedOverAnswer] = Field(description="Newer ones that are not whole.")
+
+
+class ResumedDownloadAnswer(BaseModel):
+    """A download that went on where it had been cut off."""
+
+    name: str
+    uri: str
+    bytes: int
+    resumed_bytes: int = Field(description="That were there already and not fetched again.")
+
+
 class FailureAnswer(BaseModel):
     attempt: int
     exit_code: int | None
@@ -155,6 +176,9 @@ class FailureAnswer(BaseModel):
     changes: list[ChangeAnswer]
     delay_s: float | None
     charged: bool | None
+    checkpoint: ResumedAnswer | None = Field(
+        description="What the attempt after it went on from; null: from the start."
+    )
 
 
 class ExplainedEndAnswer(BaseModel):
@@ -173,7 +197,8 @@ class ExplainedWaitAnswer(ReasonAnswer):
 
 
 class ReproduceAnswer(BaseModel):
-    """The command as the attempt ran it that failed last."""
+    """The command as the attempt ran it that failed last, places and parameters filled in;
+    secrets are hidden."""
 
     attempt: int
     command: str | list[str]
@@ -206,4 +231,5 @@ class ExplainAnswer(BaseModel):
     failures: list[FailureAnswer]
     next: ReasonAnswer
     reproduce: ReproduceAnswer
+    downloads: list[ResumedDownloadAnswer]
     evidence: list[SavedEvidenceAnswer]

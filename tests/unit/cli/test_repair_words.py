@@ -65,13 +65,19 @@ def test_the_story_of_a_repair():
                     {"kind": "env", "name": "A", "before": None, "after": "1"},
                 ],
                 "plan": {"code": "batch_size_reduced", "params": {}},
+                "checkpoint": {
+                    "path": "/c/step_10.pt",
+                    "step": 10,
+                    "passed_over": [{"path": "/c/step_15.pt", "step": 15, "why": "truncated"}],
+                },
             }
         ],
+        "downloads": [{"name": "model.bin", "bytes": 3 << 20, "resumed_bytes": 1 << 20}],
         "next": {"code": "given_up", "params": {}},
         "reproduce": {
             "command": ["train", "--name", "a b"],
             "working_dir": "/w",
-            "env": {"A": "1"},
+            "env": {"A": "1", "RUNYARD_BATCH_SCALE": "0.5"},
             "batch_scale": 0.5,
             "params": {},
         },
@@ -82,6 +88,11 @@ def test_the_story_of_a_repair():
     assert "12" in whole
     assert "CUDA out of memory." in whole
     assert "--batch-size 32 -> 16" in whole
+    assert "/c/step_10.pt" in whole
+    assert "truncated" in whole
+    [download] = repair_words.downloads(told)
+    assert "model.bin" in download
+    assert "1.0 MB" in download
     assert "runyard retry job-1" in whole
     assert "cd /w && A=1 RUNYARD_BATCH_SCALE=0.5 train --name 'a b'" in whole
     assert len(lines) < 12

@@ -1,12 +1,19 @@
 """Recovery that somebody asks for, jobs that say it differently, GPUs that are suspected."""
 
+import json
+import os
+from dataclasses import replace
+
 import pytest
 
+import checkpoint_files as made
 from engine_yard import ANN, BOB
 from failing_attempts import OOM, fail, next_attempt
 from runyard.domain import errors, events
+from runyard.domain.checkpoints.record import CheckpointRecord, CheckpointVerdict
 from runyard.engine.actor import Actor
 from scripted_machine import ScriptedMachine
+from yards import until
 
 IMPORT = "ModuleNotFoundError: No module named 'x'\n"
 NETWORK = (
@@ -100,6 +107,43 @@ def test_explain_tells_the_way_there(engine):
     assert told["next"]["code"] == "given_up"
     assert told["diagnosis"]["category"] == "import"
     assert told["reproduce"]["command"] == ("train", "--batch-size", "2")
+
+
+def test_the_command_to_reproduce_is_the_one_that_ran(engine, tmp_path):
+    """R18: with its places, parameters, checkpoint and environment; secrets stay hidden."""
+    ref = engine.running(
+        "train --lr {lr} --out {output_dir} --resume {resume_from} ${HOME}",
+        params={"lr": 0.1, "api_token": "hidden-1"},
+        env_vars={"DATA": "/data", "HF_TOKEN": "hidden-2"},
+        max_retries=3,
+        checkpoint={"dir": str(tmp_path / "ckpt")},
+        output_path=str(tmp_path / "out put"),
+    )
+    made.torch_file(tmp_path / "ckpt" / "step_5.pt", step=5)
+    job = engine.job(ref)
+    record = CheckpointRecord(job.id, 1, str(tmp_path / "ckpt" / "step_5.pt"), "torch", 1, 1.0, 5)
+    good = replace(record, size_bytes=os.stat(record.path).st_size, saved_at=engine.clock())
+    good = replace(good, verdict=CheckpointVerdict.GOOD, checked_at=good.saved_at)
+    engine.store.write(lambda tx: tx.put_checkpoints([good]))
+    engine.finish(ref, None, cause="supervisor_lost")
+    launch = next_attempt(engine, ref, 2)
+    fail(engine, ref, IMPORT)
+    engine.wait(ref, "failed")
+    until(lambda: "checkpoint_chosen" in engine.events(ref))
+    told = engine.yard.explain(ref)["reproduce"]
+    assert told["command"] == launch.argv[-1]
+    assert told["command"] == (
+        f"train --lr 0.1 --out '{tmp_path}/out put' --resume {record.path} ${{HOME}}"
+    )
+    assert told["env"] == {
+        "DATA": "/data",
+        "HF_TOKEN": "***",
+        "RUNYARD_OUTPUT_DIR": f"{tmp_path}/out put",
+        "RUNYARD_CHECKPOINT_DIR": str(tmp_path / "ckpt"),
+        "RUNYARD_RESUME_FROM": record.path,
+        "RUNYARD_PARAMS": '{"lr": 0.1, "api_token": "***"}',
+    }
+    assert "hidden" not in json.dumps(engine.yard.explain(ref)["reproduce"])
 
 
 def test_a_repaired_job_is_told_once(engine):

@@ -2127,6 +2127,8 @@ export interface components {
             failures: components["schemas"]["FailureAnswer"][];
             next: components["schemas"]["ReasonAnswer"];
             reproduce: components["schemas"]["ReproduceAnswer"];
+            /** Downloads */
+            downloads: components["schemas"]["ResumedDownloadAnswer"][];
             /** Evidence */
             evidence: components["schemas"]["SavedEvidenceAnswer"][];
         };
@@ -2190,6 +2192,8 @@ export interface components {
             delay_s: number | null;
             /** Charged */
             charged: boolean | null;
+            /** @description What the attempt after it went on from; null: from the start. */
+            checkpoint: components["schemas"]["ResumedAnswer"] | null;
         };
         /** FaultAnswer */
         FaultAnswer: {
@@ -3029,6 +3033,18 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /** PassedOverAnswer */
+        PassedOverAnswer: {
+            /** Path */
+            path: string;
+            /** Step */
+            step: number | null;
+            /**
+             * Why
+             * @description What is wrong with it: truncated, missing_file ...
+             */
+            why: string | null;
+        };
         /** PastWaitAnswer */
         PastWaitAnswer: {
             /** Job Id */
@@ -3317,7 +3333,8 @@ export interface components {
         };
         /**
          * ReproduceAnswer
-         * @description The command as the attempt ran it that failed last.
+         * @description The command as the attempt ran it that failed last, places and parameters filled in;
+         *     secrets are hidden.
          */
         ReproduceAnswer: {
             /** Attempt */
@@ -3350,6 +3367,35 @@ export interface components {
             gpu_count: number;
             /** Gpu Type */
             gpu_type: string | null;
+        };
+        /** ResumedAnswer */
+        ResumedAnswer: {
+            /** Path */
+            path: string;
+            /** Step */
+            step: number | null;
+            /**
+             * Passed Over
+             * @description Newer ones that are not whole.
+             */
+            passed_over: components["schemas"]["PassedOverAnswer"][];
+        };
+        /**
+         * ResumedDownloadAnswer
+         * @description A download that went on where it had been cut off.
+         */
+        ResumedDownloadAnswer: {
+            /** Name */
+            name: string;
+            /** Uri */
+            uri: string;
+            /** Bytes */
+            bytes: number;
+            /**
+             * Resumed Bytes
+             * @description That were there already and not fetched again.
+             */
+            resumed_bytes: number;
         };
         /** ReturnedGpuAnswer */
         ReturnedGpuAnswer: {

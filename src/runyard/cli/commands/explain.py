@@ -37,9 +37,10 @@ def run(args: argparse.Namespace) -> int:
     print(tables.bold(f"{job['job_id']}  {formatting.clean(str(job.get('name') or ''))}"))
     tables.print_card(_ended(job) if job.get("status") in ENDED else _unfinished(job))
     story = repair_words.story(told)
-    if story:
-        print()
-        print("\n".join(story))
+    for part in (repair_words.downloads(told), story):
+        if part:
+            print()
+            print("\n".join(part))
     for saved in told.get("evidence") or ():
         print()
         print(tables.dim(wording.say("evidence_saved", **saved)))

@@ -120,5 +120,10 @@ STORY = {
     "change": "{name} {before} -> {after}",
     "added": "{name} {after}",
     "removed": "{name} taken away",
+    "resumed": "went on from",
+    "passed_over": "passed over",
+    "checkpoint": "{path} (step {step})",
+    "bad_checkpoint": "{path} (step {step}): {why}",
+    "download_resumed": "The download of {name} was taken up again at {done} of {total}.",
     "gave_up_why": "{why}; {what}",
 }

@@ -120,5 +120,10 @@ STORY = {
     "change": "{name} {before} -> {after}",
     "added": "{name} {after}",
     "removed": "去掉 {name}",
+    "resumed": "续训起点",
+    "passed_over": "已跳过",
+    "checkpoint": "{path} (第 {step} 步)",
+    "bad_checkpoint": "{path} (第 {step} 步): {why}",
+    "download_resumed": "{name} 的下载从 {done} 处继续 (共 {total})。",
     "gave_up_why": "{why}; {what}",
 }

@@ -51,6 +51,14 @@ def choose(
     return found[wanted.back :]
 
 
+def passed_over(
+    records: Sequence[CheckpointRecord], chosen: CheckpointRecord
+) -> list[CheckpointRecord]:
+    """Newer ones that were not taken because they are not whole, newest first."""
+    bad = [one for one in records if one.verdict is CheckpointVerdict.BAD]
+    return newest_first([one for one in bad if one.saved_at >= chosen.saved_at])
+
+
 def _plausible(records: Sequence[CheckpointRecord]) -> list[CheckpointRecord]:
     unproven = [
         one
