@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 _PROGRAM = """#!/bin/sh
@@ -22,6 +23,7 @@ class ScriptedGpus:
     """`path` is the PATH of a process for which these are the GPUs of the machine."""
 
     def __init__(self, folder: Path, count: int = 4, used_mb: int = 10) -> None:
+        self.name = secrets.token_hex(4)
         self._programs = folder / "bin"
         self._programs.mkdir(parents=True)
         self._state = folder / "gpus"
@@ -35,7 +37,7 @@ class ScriptedGpus:
         self.users()
 
     def uuid(self, index: int) -> str:
-        return f"GPU-scripted-{index}"
+        return f"GPU-{self.name}-{index}"
 
     def use(self, **used_mb: int) -> None:
         """From now on: `use(gpu0=5000)`."""
