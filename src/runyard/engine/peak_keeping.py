@@ -30,23 +30,36 @@ Likeness = tuple[str, str, str | tuple[str, ...]]  # owner, name, command
 
 @dataclass(slots=True)
 class _Most:
-    """So far; shared memory is counted once where the kernel tells (pss)."""
+    """So far. Pages that its processes share are counted once by `pss`, which is read now and
+    then only, and often by `rss`, which is read at every look."""
 
     rss_mb: float | None = None
     pss_mb: float | None = None
+    rss_now_mb: float = 0.0
+    counted_once: float = 1.0  # the share of rss that pss was when it was last read
     cpu_percent: float | None = None
     gpu_memory_mb: float | None = None
 
     def take(self, sample: Sample) -> None:
         name, value = sample.name, sample.value
         if name == _MEMORY[0]:
+            self.rss_now_mb = value
             self.rss_mb = max(self.rss_mb or 0.0, value)
         elif name == _MEMORY[1]:
             self.pss_mb = max(self.pss_mb or 0.0, value)
+            if value > 0 and self.rss_now_mb > 0:
+                self.counted_once = min(1.0, value / self.rss_now_mb)
         elif name == _CPU:
             self.cpu_percent = max(self.cpu_percent or 0.0, value)
         elif name.startswith("gpu.") and name.endswith(".memory_mb"):
             self.gpu_memory_mb = max(self.gpu_memory_mb or 0.0, value)
+
+    @property
+    def memory_mb(self) -> float | None:
+        """What it really took, never less than was read exactly."""
+        if self.rss_mb is None or self.pss_mb is None:
+            return self.pss_mb if self.rss_mb is None else self.rss_mb
+        return max(self.pss_mb, self.rss_mb * self.counted_once)
 
 
 class PeakKeeping:
@@ -123,9 +136,14 @@ class PeakKeeping:
                 continue
             ran = attempt.started_at is not None and attempt.ended_at is not None
             seconds = attempt.ended_at - attempt.started_at if ran else None  # type: ignore[operator]
-            memory = most.pss_mb if most.pss_mb is not None else most.rss_mb
             found.append(
-                Peak(attempt.attempt_id, memory, most.gpu_memory_mb, most.cpu_percent, seconds)
+                Peak(
+                    attempt.attempt_id,
+                    most.memory_mb,
+                    most.gpu_memory_mb,
+                    most.cpu_percent,
+                    seconds,
+                )
             )
 
         def work(tx: Transaction) -> None:
