@@ -44,6 +44,24 @@ def test_every_dependency_is_locked(root):
     assert [name for name in names if name not in locked] == []
 
 
+def test_every_extra_is_used_and_named_in_the_documents(root):
+    """Whoever installs one expects that something changes."""
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    extras = {
+        name: needs for name, needs in project["optional-dependencies"].items() if name != "dev"
+    }
+    code = [*root.glob("src/**/*.py"), *root.glob("examples/**/*.py")]
+    source = "\n".join(path.read_text() for path in code)
+    pages = "\n".join(path.read_text() for path in root.glob("docs/**/*.md"))
+    for name, needs in extras.items():
+        for need in needs:
+            package = re.match(r"[\w-]+", need).group()
+            imported = rf"^\s*(?:import|from) {package}\b"
+            started = f'"{package}"'
+            assert re.search(imported, source, re.MULTILINE) or started in source, package
+        assert f"[{name}]" in pages or f"extra `{name}`" in pages, name
+
+
 def test_the_change_log_knows_this_version(root):
     text = (root / "CHANGELOG.md").read_text()
     versions = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", text, re.MULTILINE)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from runyard.cli import doctor_engine, formatting
+from runyard.cli import doctor_engine, doctor_stacks, formatting
 from runyard.cli.doctor_check import Check
 from runyard.sdk import errors
 from runyard.sdk.client import Client
@@ -30,6 +30,7 @@ def all_of(
         ("locks", lambda: _locks(data_dir)),
         ("containment", lambda: _containment(data_dir)),
         ("gpu", _gpu),
+        ("stacks", doctor_stacks.stacks),
         ("containers", lambda: doctor_engine.containers(docker_host)),
         ("database", lambda: _database(database_url)),
         ("server", lambda: _server(client)),

@@ -88,7 +88,9 @@ def alert(given: Mapping[str, Any]) -> str:
     template = _words().ALERTS.get(code)
     if template is None:
         return reason({"code": code, "params": params})
-    return formatting.clean(template.format_map(_Lenient(_readable(code, params))))
+    said = formatting.clean(template.format_map(_Lenient(_readable(code, params))))
+    unread = (given.get("evidence") or {}).get("stacks_unread")
+    return f"{said}; {say('stacks_unread')}" if unread else said
 
 
 def delivery_error(given: Mapping[str, Any] | None) -> str:

@@ -86,6 +86,7 @@ class EvidenceTaker:
                 for dump in dumps
             ],
             "stacks": _excerpt(dumps),
+            "stacks_unread": _unread(dumps),
         }
 
     def _gpus(self, attempt: Attempt) -> list[dict[str, Any]]:
@@ -179,6 +180,12 @@ def _file_name(dump: Dump) -> str:
     where = "" if dump.slice_index is None else f"slice-{dump.slice_index}-"
     rank = where if dump.rank is None else f"rank-{dump.rank}-"
     return f"{rank}pid-{dump.pid}.txt"
+
+
+def _unread(dumps: Sequence[Dump]) -> bool:
+    """Whether there is a Python among them, and none told where it is: py-spy would."""
+    programs = [dump.text.partition("\n")[0] for dump in dumps]
+    return any("python" in one for one in programs) and all(dump.by == "proc" for dump in dumps)
 
 
 def _excerpt(dumps: list[Dump]) -> str:

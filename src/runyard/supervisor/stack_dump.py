@@ -58,7 +58,7 @@ def dump_all(
 ) -> list[Dump]:
     """Ranks first. Whoever has no time left until `deadline` (monotonic) is told by /proc."""
     ranked = sorted(pids, key=lambda pid: (_rank(pid) is None, _rank(pid) or 0, pid))
-    spy = _py_spy()
+    spy = py_spy()
     return [_dump(pid, belongs, run_dir, spy, deadline) for pid in ranked[:MOST_PROCESSES]]
 
 
@@ -81,7 +81,8 @@ def _dump(
 # py-spy
 
 
-def _py_spy() -> str | None:
+def py_spy() -> str | None:
+    """Where it is: beside this interpreter, or on the PATH."""
     beside = Path(sys.executable).with_name("py-spy")
     return str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
 

@@ -46,6 +46,14 @@ def test_all_of_them_as_json_and_as_ids(server, cli):
     assert all("status" not in asked.query for asked in server.requests("GET", "/alerts"))
 
 
+def test_a_stall_whose_stacks_could_not_be_read_says_what_helps(server, cli):
+    stall = {"code": "stalled_training", "params": {"seconds": 900, "step": 5, "budget_s": 600}}
+    server.on("GET", "/alerts", [ALERT | stall | {"evidence": {"stacks_unread": True}}])
+    assert "'stacks' of 'runyard doctor'" in " ".join(cli("alerts")[1].split())
+    server.on("GET", "/alerts", [ALERT | stall | {"evidence": {"stacks_unread": False}}])
+    assert "doctor" not in cli("alerts")[1]
+
+
 def test_nothing_needs_attention(server, cli):
     server.on("GET", "/alerts", [])
     assert cli("alerts")[:2] == (0, "Nothing needs attention.\n")

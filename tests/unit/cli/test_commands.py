@@ -436,7 +436,8 @@ def test_doctor_checks_this_machine(server, cli):
     told = json.loads(out)
     checks = {check["name"]: check for check in told["checks"]}
     assert told["ok"] is (code == 0)
-    for name in ("python", "data directory", "disk", "file system", "locks", "containment", "gpu"):
+    named = ("python", "data directory", "disk", "file system", "locks", "containment", "gpu")
+    for name in (*named, "stacks"):
         assert checks[name]["level"] in ("ok", "warn", "fail")
         assert checks[name]["seen"]
     assert checks["locks"]["level"] == "ok"

@@ -15,6 +15,7 @@ from runyard.engine import watching
 from runyard.engine.board import Progress
 from runyard.engine.rule_desk import Wish
 from runyard.settings import DETECTORS
+from runyard.supervisor.stack_dump import Dump
 from yards import until
 
 STATUSES = ("open", "acknowledged")
@@ -174,6 +175,27 @@ def test_a_stall_is_told_with_what_could_be_saved(engine, steady):
     assert found.params["step"] == 5
     assert "evidence" in found.evidence
     assert engine.status(ref) == "running"
+
+
+@pytest.mark.parametrize(
+    ("by", "command", "unread"),
+    [
+        (["proc"], "python3 train.py", True),
+        (["proc", "proc"], "/opt/env/bin/python -m torch.distributed.run", True),
+        (["proc", "py-spy"], "python3 train.py", False),
+        (["faulthandler"], "python3 train.py", False),
+        (["proc"], "./a-program-in-c", False),
+    ],
+)
+def test_a_stall_tells_that_stacks_could_not_be_read(
+    engine, steady, monkeypatch, by, command, unread
+):
+    ref = engine.running()
+    dumps = [
+        Dump(7 + n, None, "x", how, f"process 7 (x): {command}\n") for n, how in enumerate(by)
+    ]
+    monkeypatch.setattr(engine.executor, "stacks", lambda *_: dumps)
+    assert stall(engine, ref, steady).evidence["stacks_unread"] is unread
 
 
 def test_a_stall_may_stop_the_job_after_its_evidence_is_saved(make_engine, steady):

@@ -53,7 +53,7 @@ def dump(pids, folder, *, belongs=True):
 
 
 def test_py_spy_tells_if_it_is_installed(start, tmp_path):
-    if stack_dump._py_spy() is None:
+    if stack_dump.py_spy() is None:
         pytest.skip("py-spy is not installed")
     [found] = dump([start(SILENT)], tmp_path)
     if found.by == "proc":
@@ -63,14 +63,14 @@ def test_py_spy_tells_if_it_is_installed(start, tmp_path):
 
 
 def test_without_py_spy_the_program_tells_itself(start, tmp_path, monkeypatch):
-    monkeypatch.setattr(stack_dump, "_py_spy", lambda: None)
+    monkeypatch.setattr(stack_dump, "py_spy", lambda: None)
     [found] = dump([start(REPORTS)], tmp_path)
     assert found.by == "faulthandler"
     assert "stuck_in_this_function" in found.text
 
 
 def test_what_offers_nothing_is_told_by_the_kernel(start, tmp_path, monkeypatch):
-    monkeypatch.setattr(stack_dump, "_py_spy", lambda: None)
+    monkeypatch.setattr(stack_dump, "py_spy", lambda: None)
     pid = start(SILENT)
     [found] = dump([pid], tmp_path)
     assert found.by == "proc"
@@ -81,7 +81,7 @@ def test_what_offers_nothing_is_told_by_the_kernel(start, tmp_path, monkeypatch)
 
 def test_a_file_that_lies_makes_nobody_send_a_signal(start, tmp_path, monkeypatch):
     """A process without a handler would die of the signal, whatever a file says."""
-    monkeypatch.setattr(stack_dump, "_py_spy", lambda: None)
+    monkeypatch.setattr(stack_dump, "py_spy", lambda: None)
     pid = start(SILENT)
     (tmp_path / f"stacks-{pid}.txt").touch()
     [found] = dump([pid], tmp_path)
@@ -90,7 +90,7 @@ def test_a_file_that_lies_makes_nobody_send_a_signal(start, tmp_path, monkeypatc
 
 
 def test_a_process_that_is_not_proven_ours_is_sent_nothing(start, tmp_path, monkeypatch):
-    monkeypatch.setattr(stack_dump, "_py_spy", lambda: None)
+    monkeypatch.setattr(stack_dump, "py_spy", lambda: None)
     pid = start(REPORTS)
     [found] = dump([pid], tmp_path, belongs=False)
     assert found.by == "proc"
@@ -98,7 +98,7 @@ def test_a_process_that_is_not_proven_ours_is_sent_nothing(start, tmp_path, monk
 
 
 def test_ranks_come_first_and_dead_processes_do_no_harm(start, tmp_path, monkeypatch):
-    monkeypatch.setattr(stack_dump, "_py_spy", lambda: None)
+    monkeypatch.setattr(stack_dump, "py_spy", lambda: None)
     second, first = start(REPORTS, RANK="1"), start(REPORTS, RANK="0")
     other = start(SILENT)
     gone = subprocess.Popen(["true"])

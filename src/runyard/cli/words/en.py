@@ -184,6 +184,7 @@ ERRORS = {
 }
 
 MESSAGES = {
+    "stacks_unread": "where it hangs could not be read: see 'stacks' of 'runyard doctor'",
     "evidence_saved": "saved when it hung (attempt {attempt}):",
     "rank_first": "rank {rank} failed first: {why}",
     "preparing_begun": "just begun",

@@ -193,6 +193,7 @@ ERRORS = {
 }
 
 MESSAGES = {
+    "stacks_unread": "无法读取卡住的位置: 见 'runyard doctor' 的 stacks 一项",
     "evidence_saved": "卡住时保存的证据 (第 {attempt} 次尝试):",
     "rank_first": "rank {rank} 最先失败: {why}",
     "preparing_begun": "刚刚开始",
