@@ -8,7 +8,7 @@ const ARGS = [
 ];
 
 export async function openBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: process.env.RUNYARD_CHROMIUM ?? "/usr/bin/chromium", args: ARGS });
+  return chromium.launch({ timeout: 60_000, executablePath: process.env.RUNYARD_CHROMIUM ?? "/usr/bin/chromium", args: ARGS });
 }
 
 export interface Visit {
@@ -19,6 +19,7 @@ export interface Visit {
 
 export async function visit(browser: Browser, yard: Yard, path = "/", options: Parameters<Browser["newContext"]>[0] = {}): Promise<Visit> {
   const context = await browser.newContext({ viewport: { width: 1360, height: 860 }, locale: "en-GB", ...options });
+  context.setDefaultTimeout(60_000); // of a machine that does much else
   const page = await context.newPage();
   const wrong: string[] = [];
   page.on("pageerror", (error) => wrong.push(String(error)));
@@ -31,5 +32,6 @@ export async function visit(browser: Browser, yard: Yard, path = "/", options: P
   const answer = await context.request.post(`${yard.url}/api/v1/training/session`, { data: { key: yard.key } });
   if (!answer.ok()) throw new Error(`login: ${answer.status()} ${await answer.text()}`);
   await page.goto(yard.url + path);
+  await page.locator("h1").first().waitFor(); // a page that is left while it begins may complain
   return { page, wrong };
 }

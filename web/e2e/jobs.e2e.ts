@@ -44,12 +44,12 @@ test("what the YAML says is what the form shows, and a wrong field is named befo
 });
 
 test("cancelling is shown honestly, force-kill asks first, the receipt follows", async () => {
-  const job = await yard.submit({ name: "stubborn", command: "trap '' TERM; while true; do sleep 0.1; done", grace_s: 300 });
-  await yard.reach(job, "running");
+  const job = await yard.submit({ name: "stubborn", command: "trap '' TERM; echo deaf; while true; do sleep 0.1; done", grace_s: 300 });
+  await yard.says(job, "deaf");
   const { page, wrong } = await visit(browser, yard, `/jobs/${job}`);
   await page.click('[data-action="cancel"]');
   await page.locator(".el-message-box__btns .el-button--primary").click();
-  await page.getByText(/Being cancelled/).waitFor();
+  await page.locator(".cancelling", { hasText: "Being cancelled" }).waitFor(); // said aloud once more, out of sight
   await page.click('[data-action="force-kill-now"]');
   await page.locator(".el-message-box__btns .el-button--primary").click();
   await page.locator('[data-status="cancelled"]').first().waitFor();
@@ -74,6 +74,7 @@ test("a failed job tells why, with the proving line one click away, and is run a
 
 test("filters live in the URL, rows change by themselves, many are cancelled at once", async () => {
   const held = await Promise.all([1, 2, 3].map((n) => yard.submit({ name: `bulk-${n}`, command: "sleep 600", labels: { group: "bulk" } })));
+  for (const job of held) await yard.reach(job, "running"); // between the two statuses it would not be listed
   const { page, wrong } = await visit(browser, yard, "/jobs?status=running,pending&q=bulk");
   for (const job of held) await page.locator(`[data-job="${job}"]`).waitFor();
   await page.locator('[aria-label="Select all on this page"]').check();

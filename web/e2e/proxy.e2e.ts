@@ -31,6 +31,8 @@ async function proxy(sockets: boolean): Promise<{ server: Server; url: string }>
       found.pipe(answer);
     });
     passed.on("error", () => answer.destroy());
+    answer.on("error", () => passed.destroy());
+    asked.on("error", () => passed.destroy());
     asked.pipe(passed);
   });
   server.on("upgrade", (asked, socket, head) => {
@@ -51,6 +53,7 @@ async function proxy(sockets: boolean): Promise<{ server: Server; url: string }>
 
 async function enter(url: string) {
   const context = await browser.newContext({ locale: "en-GB" });
+  context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   const outside: string[] = [];
   page.on("request", (asked) => {

@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 const RUNYARD = resolve(__dirname, "../../.venv/bin/runyard");
 const BASE = "/api/v1/training";
 
-export async function until<T>(what: string, look: () => T | Promise<T>, limitMs = 30_000): Promise<NonNullable<T>> {
+export async function until<T>(what: string, look: () => T | Promise<T>, limitMs = 60_000): Promise<NonNullable<T>> {
   const limit = Date.now() + limitMs;
   for (;;) {
     const found = await Promise.resolve()
@@ -20,13 +20,22 @@ export async function until<T>(what: string, look: () => T | Promise<T>, limitMs
   }
 }
 
-async function freePort(): Promise<number> {
+// None that the kernel gives to connections: while a server is away nobody may get its port.
+const PORTS = { first: 24_400, count: 1500 };
+
+async function isFree(port: number): Promise<boolean> {
   return new Promise((done) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() => done(typeof address === "object" && address ? address.port : 0));
-    });
+    const probe = createServer();
+    probe.once("error", () => done(false));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => done(true)));
   });
+}
+
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    if (await isFree(port)) return port;
+  }
 }
 
 export class Yard {
@@ -70,6 +79,11 @@ export class Yard {
     });
   }
 
+  /** Its command is as far as saying this: `running` is told before a shell has set its traps. */
+  async says(job: string, words: string): Promise<void> {
+    await until(`${job} says ${words}`, async () => (await this.ask("GET", `/jobs/${job}/logs?tail=100`)).logs.some((line: string) => line.includes(words)));
+  }
+
   /** As a crash: what it did not write is lost, what it started lives. */
   async kill(): Promise<void> {
     await this.end("SIGKILL");
@@ -88,6 +102,6 @@ export class Yard {
   async stop(): Promise<void> {
     if (!this.process) await this.start();
     await this.end("SIGTERM");
-    rmSync(this.folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 }); // its last process may still write
   }
 }
