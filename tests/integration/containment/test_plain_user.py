@@ -62,6 +62,8 @@ def test_as_a_plain_user(person, copy, file):
     command += ["--outcomes", work / "outcomes.json", f"tests/integration/{file}"]
     # Without CI, where a skip would fail, and without folders that only root can look into.
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(work)}
+    # The ports of this worker, which waits meanwhile.
+    environment |= {k: v for k, v in os.environ.items() if k == "PYTEST_XDIST_WORKER"}
     done = person.run(person.python, *command, cwd=copy, env=environment, timeout=380)
     assert done.returncode == 0, done.stdout[-10000:] + done.stderr[-2000:]
     told = json.loads((work / "outcomes.json").read_text())
