@@ -15,6 +15,7 @@ const left = { filters: "", ids: [] as string[], next: null as string | null, to
 /** The list as it was looked through last, for a job's page to go to the next. */
 export const lastListed = (): readonly string[] => left.ids;
 const TEXTS = ["q", "owner", "type", "label"] as const;
+const UNFILTERED = JSON.stringify({ status: [], q: "", owner: "", type: "", label: "" });
 export type JobFilters = { status: Status[] } & Record<(typeof TEXTS)[number], string>;
 
 export function useJobList() {
@@ -29,6 +30,8 @@ export function useJobList() {
   const problem = shallowRef<Problem | null>(null);
   const reading = ref(false); // the pointer is over the list
   let turn = 0;
+  let atLeast = 0; // rows that somebody asked for: a reload that comes in between brings them too
+  let heard: string[] = []; // new since the list was asked for, the newest first
   let placed = ""; // the filters of the rows that are shown
 
   const filters = computed<JobFilters>(() => ({
@@ -53,6 +56,8 @@ export function useJobList() {
 
   async function load(cursor: string | null = null): Promise<void> {
     const mine = (turn += 1);
+    const asked = jobs.now();
+    if (!cursor) heard = [];
     loading.value = true;
     const { status, q, owner, type, label } = filters.value;
     const query = {
@@ -61,17 +66,18 @@ export function useJobList() {
       owner: owner || undefined,
       type: type || undefined,
       label: label ? [label] : undefined,
-      limit: cursor ? PAGE : Math.min(MOST_AT_ONCE, Math.max(PAGE, ids.value.length)), // a reload shows no less
+      limit: cursor ? PAGE : Math.min(MOST_AT_ONCE, Math.max(PAGE, ids.value.length, atLeast)), // a reload shows no less
       curves: true,
       cursor: cursor ?? undefined,
     };
     try {
       const found = await page<Schemas["JobAnswer"]>(api.GET("/api/v1/training/jobs", { params: { query: query as any } }) as any);
       if (mine !== turn) return;
-      jobs.keep(found.items);
-      const loaded = found.items.map((job) => job.job_id);
+      jobs.keep(found.items, asked);
+      const loaded = found.items.map((job) => job.job_id).filter((id) => jobs.row(id));
       if (cursor) ids.value = [...ids.value, ...loaded.filter((id) => !ids.value.includes(id))];
-      else place(loaded);
+      else place([...heard.filter((id) => !loaded.includes(id)), ...loaded]);
+      atLeast = 0;
       total.value = found.total;
       next.value = found.next;
       problem.value = null;
@@ -100,13 +106,23 @@ export function useJobList() {
 
   function hear(events: Parameters<typeof jobs.hear>[0]): void {
     const { changed, deleted } = jobs.hear(events);
-    if (deleted.length) ids.value = ids.value.filter((id) => !deleted.includes(id));
+    if (deleted.length) forget(deleted);
     const known = new Set([...ids.value, ...fresh.value]);
     const added = changed.filter((row) => !known.has(row.job_id) && row.retry_count === 0 && belongs(row) && isNewest(row));
     if (!added.length) return;
     if (total.value !== null) total.value += added.length;
-    fresh.value = [...added.map((row) => row.job_id).reverse(), ...fresh.value];
+    const newest = added.map((row) => row.job_id).reverse();
+    heard = [...newest, ...heard];
+    fresh.value = [...newest, ...fresh.value];
     if (!reading.value) showFresh();
+  }
+
+  /** Of rows that are not loaded only the server knows whether the filters chose them. */
+  function forget(deleted: string[]): void {
+    const chosen = key.value === UNFILTERED ? deleted : deleted.filter((id) => ids.value.includes(id) || fresh.value.includes(id));
+    if (total.value !== null) total.value = Math.max(0, total.value - chosen.length);
+    const stays = (id: string) => !deleted.includes(id);
+    [ids.value, fresh.value, heard] = [ids.value.filter(stays), fresh.value.filter(stays), heard.filter(stays)];
   }
 
   function isNewest(row: JobRow): boolean {
@@ -127,10 +143,16 @@ export function useJobList() {
   watch(reading, (looks) => !looks && fresh.value.length && showFresh());
   watch(key, () => {
     ids.value = ids.value.slice(0, PAGE);
+    atLeast = 0;
     void load();
   });
   void load(); // not only when the link is there: the first rows should not wait for it
   useLink().subscribe("jobs", { events: hear, reload: () => void load() });
 
-  return { ids, fresh, total, next, loading, problem, reading, filters, filter, load, showFresh, more: () => load(next.value) };
+  function more(): Promise<void> {
+    atLeast = ids.value.length + PAGE;
+    return load(next.value);
+  }
+
+  return { ids, fresh, total, next, loading, problem, reading, filters, filter, load, showFresh, more };
 }

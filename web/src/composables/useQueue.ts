@@ -22,6 +22,7 @@ export function useQueue() {
   let timer: ReturnType<typeof setTimeout> | null = null;
 
   async function load(): Promise<void> {
+    const asked = jobs.now();
     try {
       const [queue, capacity, history] = await Promise.all([
         body(api.GET("/api/v1/training/queue/status", { params: { query: { limit: SHOWN } } })),
@@ -29,7 +30,7 @@ export function useQueue() {
         body(api.GET("/api/v1/training/queue/history")).catch(() => null),
       ]);
       state.value = { queue: queue!, capacity: capacity ?? null, history: history ?? null };
-      jobs.keep(queue!.waiting as any);
+      jobs.keep(queue!.waiting as any, asked);
       problem.value = null;
     } catch (refused) {
       if (!(refused instanceof Problem)) throw refused;

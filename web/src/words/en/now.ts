@@ -27,6 +27,8 @@ export default {
   day: "Last 24 hours",
   dayNone: "Nothing ended in the last 24 hours.",
   daySummary: "{completed} completed, {failed} failed, {cancelled} cancelled",
+  dayNewest: "the newest {shown} of {total}",
+  more: { failed: "{count} more failed", alerts: "{count} more alerts", running: "{count} more are running" },
   hoursAgo: "{hours} h ago",
   justNow: "now",
   empty: "Nothing runs and nothing waits",

@@ -27,6 +27,8 @@ export default {
   day: "过去 24 小时",
   dayNone: "过去 24 小时没有任务结束。",
   daySummary: "完成 {completed} 个, 失败 {failed} 个, 取消 {cancelled} 个",
+  dayNewest: "共 {total} 个, 此处为最近 {shown} 个",
+  more: { failed: "还有 {count} 个失败的任务", alerts: "还有 {count} 条告警", running: "还有 {count} 个正在运行" },
   hoursAgo: "{hours} 小时前",
   justNow: "现在",
   empty: "没有运行或等待的任务",
