@@ -24,6 +24,7 @@ KNOWN_REVISIONS = (
     "0005",
     "0006",
     "0007",
+    "0008",
 )  # oldest first; the last is what this release writes
 HEAD = KNOWN_REVISIONS[-1]
 

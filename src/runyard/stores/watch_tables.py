@@ -105,8 +105,6 @@ metric_rollups = Table(
     Column("high_at", Float, nullable=False),
     Column("nan_step", BigInteger),  # of the first NaN
     Column("nan_at", Float),
-    Column("total", Float, nullable=False),  # of the finite ones
-    Column("finite", Integer, nullable=False),
     sqlite_with_rowid=False,
 )
 

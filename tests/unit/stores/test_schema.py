@@ -126,6 +126,21 @@ def test_migrating_twice_changes_nothing(path):
     open_store(f"sqlite:///{path}", create=False).close()
 
 
+def test_rollups_of_an_older_database_stay(path):
+    """Columns that went take nothing else with them."""
+    url = f"sqlite:///{path}"
+    migrate(url, "0007")
+    columns = "job_id, key_id, attempt, level, bucket, points, first_step, last_step, first_at"
+    columns += ", last_at, low, low_step, low_at, high, high_step, high_at, total, finite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        marks = ", ".join(str(number) for number in range(1, 19))
+        connection.execute(f"INSERT INTO metric_rollups ({columns}) VALUES ({marks})")
+    migrate(url)
+    with closing(sqlite3.connect(path)) as connection:
+        kept = connection.execute("SELECT * FROM metric_rollups").fetchall()
+    assert kept == [(*range(1, 17), None, None)]
+
+
 def test_an_older_database_is_lifted_in_a_process_of_its_own(path, query, monkeypatch):
     """Alembic is not loaded by the one that opens it."""
     open_store(f"sqlite:///{path}").close()

@@ -31,8 +31,6 @@ class Rollup:
     high_at: float
     nan_step: int | None
     nan_at: float | None
-    total: float  # of the finite ones
-    finite: int
 
 
 def roll(last: Rollup | None, samples: Sequence[Sample], level: int) -> list[Rollup]:
@@ -71,7 +69,6 @@ def samples_of(name: str, rollups: Iterable[Rollup]) -> list[Sample]:
 
 def _of(samples: Sequence[Sample], level: int, bucket: int) -> Rollup:
     low = high = nan = None
-    finite, total = 0, 0.0
     for sample in samples:
         value = sample.value
         if value != value:
@@ -81,9 +78,6 @@ def _of(samples: Sequence[Sample], level: int, bucket: int) -> Rollup:
             low = sample
         if high is None or value > high.value:
             high = sample
-        if -math.inf < value < math.inf:
-            finite += 1
-            total += value
     steps = [step_of(sample) for sample in samples]
     times = [sample.at for sample in samples]
     lowest, highest = low or samples[0], high or samples[0]
@@ -103,8 +97,6 @@ def _of(samples: Sequence[Sample], level: int, bucket: int) -> Rollup:
         high_at=highest.at,
         nan_step=step_of(nan) if nan else None,
         nan_at=nan.at if nan else None,
-        total=total,
-        finite=finite,
     )
 
 
@@ -121,8 +113,6 @@ def _joined(one: Rollup, more: Rollup) -> Rollup:
         last_step=max(one.last_step, more.last_step),
         first_at=min(one.first_at, more.first_at),
         last_at=max(one.last_at, more.last_at),
-        total=one.total + more.total,
-        finite=one.finite + more.finite,
     )
     if more.low is not None and (one.low is None or more.low < one.low):
         joined = replace(joined, low=more.low, low_step=more.low_step, low_at=more.low_at)
