@@ -63,6 +63,7 @@ class Settings:
     server_lease_s: float = 90.0  # a server of a shared database silent so long is taken for dead
     stall_min_s: float = 600.0  # the least time without a new step that is called a stall
     stall_action: str = "alert"  # what a stall leads to: alert, stop (and a new attempt)
+    nan_action: str = "alert"  # and a loss that stays NaN: alert, stop (and an older checkpoint)
     detectors_off: tuple[str, ...] = ()  # those that should not look, by the codes of their alerts
     max_retries: int = 3
     retry_delays: tuple[float, ...] = (60.0, 300.0, 900.0)
@@ -104,6 +105,7 @@ _CHOICES = {
     "on_shutdown": ("keep", "stop"),
     "login_link": ("print", "off"),
     "stall_action": ("alert", "stop"),
+    "nan_action": ("alert", "stop"),
     "cgroups": ("auto", "all", "off"),
     "enforce_memory": ("off", "cgroup", "always"),
     "docker_pull": ("missing", "always", "never"),

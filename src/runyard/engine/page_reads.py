@@ -185,6 +185,7 @@ _TOLD = (
     "session_days",
     "stall_min_s",
     "stall_action",
+    "nan_action",
     "detectors_off",
     "on_shutdown",
     "notify_lang",

@@ -27,12 +27,12 @@ from runyard.domain.monitoring import (
     slow_down,
     stalled_training,
 )
-from runyard.domain.monitoring.alert import NewAlert
+from runyard.domain.monitoring.alert import AlertLevel, NewAlert
 from runyard.domain.monitoring.finding import Finding
 from runyard.domain.monitoring.rules import rule as rules
 from runyard.domain.monitoring.rules.rule import Action, Rule
 from runyard.domain.states import AttemptStatus, JobStatus
-from runyard.engine import rule_watch
+from runyard.engine import last_metrics, proof_lines, rule_watch
 from runyard.engine.actor import Actor
 from runyard.engine.alerting import AlertDesk
 from runyard.engine.board import Health
@@ -163,7 +163,10 @@ class Watching:
             if finding.code == stalled_training.CODE:
                 self._stalled(subject, finding, moment)
             else:
-                self._findings.found(_alert(watched, about, finding), moment.now, moment.wall)
+                alert = self._with_line(_alert(watched, about, finding), watched, finding)
+                self._findings.found(alert, moment.now, moment.wall)
+                if settings.nan_action == "stop" and _is_lost(finding):
+                    self._stop(job, alert.key, Why("nan", "monitor", RETRY), moment)
         if subject.was_stalled and stalled_training.CODE not in found:
             key = _key(watched.attempt.attempt_id, stalled_training.CODE)
             subject.was_stalled = not watched.pace.gaps and self._findings.is_open(key)
@@ -196,10 +199,18 @@ class Watching:
         if not subject.evidence.done():
             return  # the loop is woken when it is there
         taken, subject.evidence = subject.evidence.result(), None
+        alert = self._with_line(alert, watched, finding)
         alert = replace(alert, evidence={**alert.evidence, **taken})
         self._findings.found(alert, moment.now, moment.wall)
         if self._parts.settings.stall_action == "stop" and finding.params["basis"] == "steps":
             self._stop(watched.job, alert.key, Why("stall", "monitor", RETRY), moment)
+
+    def _with_line(self, alert: NewAlert, watched: WatchedJob, finding: Finding) -> NewAlert:
+        """With the line of the log that shows it, looked for once."""
+        if self._findings.is_open(alert.key):
+            return alert
+        shown = proof_lines.of(watched.log, finding)
+        return replace(alert, evidence={**alert.evidence, **shown})
 
     def _tell_health(self, job: Job, attempt: Attempt, moment: Moment) -> None:
         board = self._parts.board
@@ -294,6 +305,16 @@ class Watching:
             if self._rules.fires(one, node, facts, moment.now):
                 alert = rule_watch.alert_of(one, facts, node, node_id=node)
                 self._findings.found(alert, moment.now, moment.wall)
+
+
+def _is_lost(finding: Finding) -> bool:
+    """A loss that stays no number: whatever is computed from it is none either."""
+    return (
+        finding.code == not_finite.CODE
+        and finding.level is AlertLevel.ERROR
+        and finding.params["lasting"] is True
+        and finding.params["metric"] in last_metrics.LOSSES
+    )
 
 
 def _key(attempt_id: str, about: str) -> str:

@@ -16,6 +16,7 @@ NOUNS = {
     "lease": "its client is gone",
     "rule": "a rule",
     "stall": "it no longer came forward",
+    "nan": "its loss is no number any more",
     "cause_memory": "it used more memory than its limit",
     "service_failed": "one of its services failed",
     "rank_failed": "one of its ranks failed",

@@ -26,6 +26,7 @@ NOUNS = {
     "lease": "客户端已离开",
     "rule": "规则触发",
     "stall": "训练不再有进展",
+    "nan": "损失已不是有效数值",
     "cause_memory": "内存用量超过上限",
     "service_failed": "它的一个服务失败",
     "rank_failed": "它的一个 rank 失败",

@@ -35,7 +35,7 @@ _OOM = frozenset({"oom", "oom_child", "oom_soft"})
 _STARTS = frozenset({ending.EXEC_FAILED, ending.START_FAILED})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PATHS = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR})
-_STALL, _RULE = "stall", "rule"
+_STALL, _RULE, _NAN = "stall", "rule", "nan"
 # torchrun and DeepSpeed tell how the first process ended that failed.
 _CHILD = re.compile(
     r"(?:exitcode {0,3}: {0,2}|exits with return code = )(-?\d{1,5})"
@@ -93,6 +93,8 @@ def stopped_by_us(evidence: Evidence) -> Proven | None:
     if evidence.stop_cause == _STALL:
         distributed = evidence.world_size > 1
         return Proven(Category.COMM_HANG if distributed else Category.STALL, 0.9)
+    if evidence.stop_cause == _NAN:
+        return Proven(Category.NAN, 0.95)
     if evidence.cause == ending.RANK_LAGGED:
         return Proven(Category.COMM_HANG, 0.9, _picked(evidence.detail, "limit_s"), "rank_lagged")
     if evidence.stop_cause == _RULE:
