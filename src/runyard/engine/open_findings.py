@@ -55,7 +55,9 @@ class OpenFindings:
             self._desk.open(alert)
             return True
         worse = _GRAVITY[alert.level] > _GRAVITY[known.alert.level]
-        known.alert, known.seen_at = replace(alert, actions_taken=()), now
+        # Stacks and log lines are taken once, when it is opened.
+        evidence = {**known.alert.evidence, **alert.evidence}
+        known.alert, known.seen_at = replace(alert, evidence=evidence, actions_taken=()), now
         if worse or now - known.told_at >= AGAIN_S:
             known.told_at = now
             self._desk.open(known.alert)

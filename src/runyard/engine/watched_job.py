@@ -58,6 +58,7 @@ class WatchedJob:
         self.job, self.attempt = job, attempt
         self.pace = Pace(now)
         self._files = files  # log and metrics: what grows when it says something
+        self.log = files[0]  # of the first rank
         self._sizes: list[int] = []
         self._grew_at = now
         self._rates = Window(RATES, 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ from engine_yard import ANN, BOB
 from runyard.domain.monitoring import stalled_training
 from runyard.domain.monitoring.alert import AlertFilter
 from runyard.domain.monitoring.series import Sample
-from runyard.engine import watching
+from runyard.engine import open_findings, watching
 from runyard.engine.board import Progress
 from runyard.engine.rule_desk import Wish
 from runyard.settings import DETECTORS
@@ -175,6 +176,24 @@ def test_a_stall_is_told_with_what_could_be_saved(engine, steady):
     assert found.params["step"] == 5
     assert "evidence" in found.evidence
     assert engine.status(ref) == "running"
+
+
+def test_an_alert_keeps_the_line_and_the_stacks_it_was_opened_with(engine, steady):
+    """However long it stays open and how often it is told again."""
+    ref = engine.running()
+    log = Path(engine.executor.log_path(f"{ref}.1", "", 0))
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("begin\niter 5: loss 1.0, time 12ms\nalive\n")
+    found = stall(engine, ref, steady)
+    line = {"text": "iter 5: loss 1.0, time 12ms", "number": 2}
+    assert found.evidence["log_line"] == line
+    saved = found.evidence["evidence"]
+    for _ in range(4):
+        steady.now += open_findings.AGAIN_S
+        look(engine)
+    [found] = alerts(engine, stalled_training.CODE)
+    assert found.times > 1
+    assert (found.evidence["log_line"], found.evidence["evidence"]) == (line, saved)
 
 
 @pytest.mark.parametrize(
