@@ -44,8 +44,8 @@ def compile_expression(expression: Expression) -> Holds:
 
 def _compiled(node: Node) -> Evaluate:
     parts = [_compiled(part) for part in node.parts]
-    if node.op in _CONSTANTS:
-        return _CONSTANTS[node.op](node)
+    if node.op in _LEAVES:
+        return _LEAVES[node.op](node)
     if node.op in ("and", "or"):
         return _logic(parts, node.op == "or")
     if node.op == "not":
@@ -98,7 +98,7 @@ def _words(node: Node) -> Evaluate:
     return lambda facts: facts.words(node.text)
 
 
-_CONSTANTS: Mapping[str, Callable[[Node], Evaluate]] = {
+_LEAVES: Mapping[str, Callable[[Node], Evaluate]] = {
     "number": _number,
     "text": _text,
     "truth": _truth,
