@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 
 from ray_cluster import marked
+from ray_yard import holding
 from yards import Truth, until
-
-
-def _holding(truth):
-    """A tree that does not heed SIGTERM, with a child in a session of its own."""
-    inner = f"exec 9>{truth.path}; setsid sh -c \"trap '' TERM; exec sleep 600\" & "
-    return f"exec 8>{truth.path}; trap '' TERM; {inner} echo up; exec sleep 600"
 
 
 def test_a_job_runs_on_a_node_and_its_end_is_known(ray_yard):
@@ -65,7 +59,7 @@ def test_cancel_kills_tree_and_next_job_starts(make_ray_yard, tmp_path):
     called cancelled, and the next one starts by itself."""
     yard = make_ray_yard(max_concurrent=1).start()
     truth = Truth(tmp_path / "truth")
-    first = yard.submit(_holding(truth), gpu_count=4, grace_s=0.5)
+    first = yard.submit(holding(truth), gpu_count=4, grace_s=0.5)
     until(lambda: "up" in yard.logs(first), 60)
     second = yard.submit("echo next", gpu_count=4)
     assert yard.status(second) == "pending"
@@ -91,7 +85,7 @@ def test_a_time_limit_holds(ray_yard):
 
 def test_force_kill(ray_yard, tmp_path):
     truth = Truth(tmp_path / "truth")
-    ref = ray_yard.submit(_holding(truth), grace_s=600)
+    ref = ray_yard.submit(holding(truth), grace_s=600)
     until(lambda: "up" in ray_yard.logs(ref), 60)
     answer = ray_yard.api("POST", f"/jobs/{ref}/force-kill?wait=60", timeout=90)
     assert answer.ok, answer.data
@@ -153,4 +147,3 @@ def test_the_nodes_of_the_cluster_are_listed(ray_yard):
 
     rows = until(listed)
     assert {row["name"] for row in rows} == set(ray_yard.cluster.nodes)
-    assert os.getpid()
