@@ -9,13 +9,12 @@ from typing import Any
 
 from runyard.domain import ending, reasons
 from runyard.domain.reasons import Reason
+from runyard.domain.recovery import backoff
 from runyard.domain.states import AttemptEnd
 
-DELAYS = (60.0, 300.0, 900.0)
 # Free retries of one job in all: one that takes its supervisor down each time must not go on.
 MOST_FREE = 20
 LONGEST_FREE_DELAY_S = 60.0
-JITTER = 0.1  # a delay grows by up to this part, so that jobs that failed together spread out
 
 # The same program in the same place fails the same way again.
 _HOPELESS = frozenset(
@@ -57,7 +56,7 @@ def decide(
     charged: int,
     max_retries: int,
     free: int = 0,
-    delays: Sequence[float] = DELAYS,
+    delays: Sequence[float] = backoff.DELAYS,
     jitter: float = 0.0,
     detail: Mapping[str, Any] | None = None,
     reason: Reason | None = None,
@@ -69,11 +68,11 @@ def decide(
     if end is AttemptEnd.NEVER_STARTED or (end is AttemptEnd.LOST and max_retries > 0):
         if free >= MOST_FREE:
             return GiveUp(reason)
-        return Retry(_spread(min(2.0**free - 1, LONGEST_FREE_DELAY_S), jitter), charged=False)
+        wait = min(2.0**free - 1, LONGEST_FREE_DELAY_S)
+        return Retry(backoff.spread(wait, jitter), charged=False)
     if charged >= max_retries:
         return GiveUp(_used_up(max_retries, reason) if max_retries else reason)
-    delay = delays[min(charged, len(delays) - 1)] if delays else 0.0
-    return Retry(_spread(delay, jitter), charged=True)
+    return Retry(backoff.delay(delays, charged, jitter), charged=True)
 
 
 def delay_reason(last: Reason | None, until: float, attempt: int) -> Reason:
@@ -97,7 +96,3 @@ def _used_up(max_retries: int, last: Reason | None) -> Reason:
 
 def _told(reason: Reason) -> dict[str, Any]:
     return {"code": reason.code, "params": dict(reason.params)}
-
-
-def _spread(delay: float, jitter: float) -> float:
-    return delay * (1 + JITTER * jitter)

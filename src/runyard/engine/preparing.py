@@ -11,6 +11,7 @@ from runyard.domain.job import Job
 from runyard.domain.monitoring.alert import OF_AN_END
 from runyard.domain.preparation import Preparation
 from runyard.domain.reasons import Reason
+from runyard.domain.recovery import backoff
 from runyard.domain.states import AttemptStatus, JobStatus, Stage
 from runyard.engine import alerting, cancel_reasons, prefetch_plan, readiness, receipts, story
 from runyard.engine.commands import Commands
@@ -104,7 +105,7 @@ class Preparer:
         return done
 
     def _next(self, tx: Transaction, job: Job) -> preparation.Begin | preparation.GiveUp | None:
-        delays = job.spec.retry_delays or self._parts.settings.retry_delays
+        delays = backoff.delays_of(job.spec.retry_delays, self._parts.settings.retry_delays)
         return preparation.next_step(job.spec, tx.preparations(job.id), job.queued_at, delays)
 
     def _free(self, tx: Transaction) -> dict[Stage, int]:

@@ -16,7 +16,7 @@ from runyard.domain.failures.categories import Category
 from runyard.domain.failures.diagnosis import Diagnosis
 from runyard.domain.job import Attempt, Job, JobSpec
 from runyard.domain.reasons import Reason
-from runyard.domain.recovery import ledger, overrides, plan_reasons, policy, space
+from runyard.domain.recovery import backoff, ledger, overrides, plan_reasons, policy, space
 from runyard.domain.recovery import plan as plans
 from runyard.domain.recovery.adjustments import Adjustments
 from runyard.domain.recovery.ledger import PastAttempt
@@ -179,7 +179,7 @@ class Recovery:
             charged=job.charged,
             max_retries=job.spec.max_retries,
             free=_free_in_a_row(job, attempts),
-            delays=job.spec.retry_delays or self._parts.settings.retry_delays,
+            delays=backoff.delays_of(job.spec.retry_delays, self._parts.settings.retry_delays),
             jitter=self._jitter(),
             detail=end.detail,
             reason=verdict.reason,

@@ -73,6 +73,7 @@ PLANS = {
     "recompute_activations": "activations are computed again instead of kept",
     "gpu_held_by_others": "waits until the GPU is empty",
     "workers_reduced": "fewer loader workers",
+    "pinning_off": "the loader pins no memory",
     "port_changed": "another port",
     "learning_rate_lowered": "back to a checkpoint before it, with a lower learning rate",
     "rolled_back": "back to an older checkpoint",

@@ -73,6 +73,7 @@ PLANS = {
     "recompute_activations": "重新计算激活值而不保存",
     "gpu_held_by_others": "等待 GPU 空闲",
     "workers_reduced": "减少数据加载进程",
+    "pinning_off": "数据加载不再锁定内存",
     "port_changed": "换一个端口",
     "learning_rate_lowered": "回到之前的检查点并降低学习率",
     "rolled_back": "回到更早的检查点",

@@ -86,7 +86,7 @@ def _wait(
     nth: int,
     jitter: float,
 ) -> float:
-    own = spec.retry_delays if spec.retry_delays is not None else delays
+    own = backoff.delays_of(spec.retry_delays, delays)
     wait = backoff.delay(own if row.delays is None else row.delays, nth, jitter)
     asked = diagnosis.facts.get("retry_after_s")
     return max(wait, float(asked)) if isinstance(asked, int) else wait

@@ -8,6 +8,7 @@ BATCH_SCALE_REDUCED = "batch_scale_reduced"  # scale: the program must ask for i
 RECOMPUTE_ACTIVATIONS = "recompute_activations"  # name
 GPU_HELD_BY_OTHERS = "gpu_held_by_others"  # foreign_bytes: waits until the GPU is empty
 WORKERS_REDUCED = "workers_reduced"  # before, after
+PINNING_OFF = "pinning_off"  # name: the loader pins no memory any more
 PORT_CHANGED = "port_changed"  # before, after
 LEARNING_RATE_LOWERED = "learning_rate_lowered"  # before, after, bad_step
 ROLLED_BACK = "rolled_back"  # bad_step: an older checkpoint, nothing else

@@ -44,11 +44,11 @@ def withdrawn(diagnosis: Diagnosis, before: Adjustments) -> Step | None:
 def _smaller_batch(row: Row, case: Case) -> Step | Reason:
     facts = case.diagnosis.facts
     if facts.get("foreign_bytes"):
+        # Nothing to wait for here: nobody gets a GPU that somebody else holds.
         return Step(
             Strategy.CLEAR_CACHE,
             _because(case, plan_reasons.GPU_HELD_BY_OTHERS, foreign_bytes=facts["foreign_bytes"]),
             case.adjustments,
-            wait_for={"kind": "gpu_memory"},
         )
     if case.diagnosis.variant == gpu_memory.SEARCH_EXHAUSTED:
         return _because(case, plan_reasons.BATCH_SEARCH_EXHAUSTED)
@@ -114,7 +114,7 @@ def _reconfigured(row: Row, case: Case) -> Step | Reason:
     pinned = knobs.find(case.now, Role.PIN_MEMORY)
     if pinned is not None and pinned.truth is True:
         changes.append(pinned.turned("False" if isinstance(pinned.value, str) else False))
-        reason = reason or _because(case, plan_reasons.WORKERS_REDUCED, name=pinned.name)
+        reason = reason or _because(case, plan_reasons.PINNING_OFF, name=pinned.name)
     for change in changes:
         made = made.with_change(change)
     if reason is not None:
@@ -200,12 +200,10 @@ def _without_checkpoint(row: Row, case: Case) -> Step | Reason:
 
 def _cleared(_row: Row, case: Case) -> Step | Reason:
     path = case.diagnosis.facts.get("path")
-    wait = {"kind": "gpu_memory"} if case.diagnosis.category is Category.GPU_BUSY else None
     return Step(
         Strategy.CLEAR_CACHE,
         _because(case, plan_reasons.CACHE_CLEARED, path=path),
         case.adjustments,
-        wait_for=wait,
         clear=() if path is None else (path,),
     )
 

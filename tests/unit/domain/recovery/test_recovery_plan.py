@@ -8,17 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from runyard.domain import retrying
 from runyard.domain.failures.categories import Category, failure_type
 from runyard.domain.failures.diagnosis import Diagnosis
 from runyard.domain.job import JobSpec
 from runyard.domain.reasons import Reason
-from runyard.domain.recovery import plan_reasons, policy
+from runyard.domain.recovery import backoff, plan_reasons, policy
 from runyard.domain.recovery.adjustments import Adjustments, applied
 from runyard.domain.recovery.ledger import PastAttempt, progressed_at, same_root
 from runyard.domain.recovery.overrides import BadOverride, read
 from runyard.domain.recovery.plan import as_mapping, from_mapping, plan
 from runyard.domain.recovery.policy import Strategy
 from runyard.domain.recovery.step import Circumstances, ResumeRule
+from runyard.domain.states import AttemptEnd
+from runyard.engine import space_waits
 
 HF = "python run.py --per_device_train_batch_size 8 --gradient_accumulation_steps 1 --learning_rate 5e-05 --dataloader_num_workers 4"
 
@@ -113,7 +116,15 @@ def test_memory_in_pieces():
 def test_memory_that_others_hold_is_waited_for():
     made = planned(Category.GPU_OOM, HF, facts={"foreign_bytes": 1 << 30})
     assert (made.strategy, made.changes) == (Strategy.CLEAR_CACHE, ())
-    assert made.wait_for == {"kind": "gpu_memory"}
+    assert made.reason.code == plan_reasons.GPU_HELD_BY_OTHERS
+
+
+@pytest.mark.parametrize("category", list(Category))
+def test_a_plan_waits_for_nothing_but_what_somebody_looks_at(category):
+    """A `wait_for` that nobody acts on would be a promise without a keeper."""
+    facts = {"foreign_bytes": 1 << 30, "path": "/cache/hub/model.bin"}
+    waits = planned(category, HF, facts=facts).wait_for
+    assert waits is None or waits["kind"] == space_waits.KIND
 
 
 def test_a_program_that_searched_by_itself():
@@ -132,6 +143,20 @@ def test_memory_of_the_machine(category):
     assert planned(category).strategy is Strategy.RETRY_SAME
     twice = (past(category), past(category, 2))
     assert planned(category, history=twice).reason.code == plan_reasons.NOTHING_TO_CHANGE
+    pinned = planned(category, "t --pin_memory True")
+    assert pinned.reason.code == plan_reasons.PINNING_OFF, "no worker is taken away"
+    assert made.reason.code == plan_reasons.WORKERS_REDUCED
+
+
+@pytest.mark.parametrize(("own", "seconds"), [(None, 7.0), ((), 7.0), ((3.0,), 3.0)])
+def test_the_delays_of_a_job_count_in_the_same_way_whoever_asks(own, seconds):
+    """R21: a list without any says nothing, as if it were not there."""
+    delays = backoff.delays_of(own, (7.0,))
+    spec = JobSpec("j", "t", retry_delays=own, max_retries=3)
+    made = planned(Category.UNKNOWN_KILL, spec=spec, delays=(7.0,))
+    assert made.delay_s == seconds
+    known = retrying.decide(AttemptEnd.FAILED, "exited", charged=0, max_retries=3, delays=delays)
+    assert known == retrying.Retry(seconds, charged=True)
 
 
 def test_divergence_goes_back_with_a_lower_rate():
@@ -419,3 +444,17 @@ def test_there_is_always_a_plan(category, command, history, facts, max_retries, 
     assert made.retries is (made.reason.code not in plan_reasons.GIVE_UPS)
     assert max_retries or not made.retries
     applied(spec, made.adjustments)
+
+
+def test_three_times_is_the_rule_and_the_exceptions_are_written_down():
+    """docs/decisions/0016 and docs/recovery.md name them."""
+    other = {
+        category: row.same_root
+        for category, row in policy.ROWS.items()
+        if row.strategy is not Strategy.GIVE_UP and row.same_root != policy.SAME_ROOT_LIMIT
+    }
+    assert other == {
+        **dict.fromkeys((Category.CUDA_FAULT, Category.CRASH, Category.SEGFAULT), 2),
+        **dict.fromkeys((Category.NETWORK, Category.RATE_LIMIT), 6),
+        **dict.fromkeys((Category.PREEMPTED, Category.SERVER_RESTART), 20),
+    }
