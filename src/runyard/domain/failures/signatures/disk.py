@@ -7,7 +7,6 @@ from runyard.domain.failures.signature import Signature, advice
 
 _FULL, _BAD, _OTHER = Category.DISK_FULL, Category.CKPT_CORRUPT, Category.CKPT_MISMATCH
 WHILE_SAVING = "while_saving"  # the file just written is not whole
-DOWNLOADED = "downloaded"  # weights of a model, not a checkpoint of ours
 
 # fmt: off
 # One signature, one line, with its sample as long as it is: a table.
