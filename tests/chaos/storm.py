@@ -58,13 +58,14 @@ class Storm:
     # what happens
 
     def rage(self, seconds: float) -> None:
-        """Submit, cancel and kill for so long; returns when every job has ended."""
+        """Submit, cancel and kill for so long, longer where hardly anything happens in that time;
+        returns when every job has ended."""
         threads = [threading.Thread(target=self._guarded, args=(duty,)) for duty in self._duties()]
         for thread in threads:
             thread.start()
         deadline = time.monotonic() + seconds
         try:
-            while time.monotonic() < deadline:
+            while time.monotonic() < deadline or not self._raged(seconds):
                 time.sleep(self.random.uniform(0.1, 1.2))
                 self._kill_something()
         finally:
@@ -72,7 +73,10 @@ class Storm:
             for thread in threads:
                 thread.join()
         self._ensure_server()
-        until(lambda: not self._unended(), 90, lambda: self.described(self._unended()), every=0.3)
+        until(lambda: not self._unended(), 180, lambda: self.described(self._unended()), every=0.3)
+
+    def _raged(self, seconds: float) -> bool:
+        return len(self.codes) > seconds and sum(self.killed.values()) > seconds / 5
 
     def _duties(self) -> list[Any]:
         return [self._submit_one, self._submit_one, self._cancel_one]
@@ -148,7 +152,7 @@ class Storm:
                 pidfd = os.pidfd_open(pid)
                 ticks = identity.start_ticks(pid)
                 if pid in keepers_of(self.yard.data) and _name(pid) == name:
-                    if name == SUPERVISOR and ticks is not None:
+                    if ticks is not None:  # a fork of the keeper may become one meanwhile
                         self.supervisors_killed.add((pid, ticks))
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                 os.close(pidfd)
