@@ -6,7 +6,6 @@ Nothing here waits: whoever listens must be quick. History is the business of me
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from runyard.domain.progress.estimate import Eta
 from runyard.engine import story
 from runyard.engine.watchers import Watchers
 
-_LOOKS_FOR_S = 15.0
 _REMEMBERED = 10_000
 MOST_NAMES = 2000  # series of one job kept in memory; more of them are a mistake of the program
 MOST_PIDS = 10_000  # of one attempt
@@ -95,8 +93,6 @@ class Board:
         self._nodes: dict[str, _Subject] = {}
         self._gone: dict[int, int] = {}  # job -> its last attempt, when it was forgotten
         self.watchers = Watchers()  # who looks at what, as far as they tell
-        self._watchers = 0
-        self._looked_at = float("-inf")
         self._hear_samples: list[HearSamples] = []
         self._hear_node_samples: list[HearNodeSamples] = []
         self._hear_told: list[Callable[[int], None]] = []
@@ -219,29 +215,6 @@ class Board:
         """For a yard that only looks: what it measures is recorded by others."""
         self._hear_samples.clear()
         self._hear_node_samples.clear()
-
-    # who looks
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Somebody looks for as long as this is open: measure and read more often."""
-        with self._lock:
-            self._watchers += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._watchers -= 1
-
-    def looked(self) -> None:
-        """Somebody asked just now, and may ask again."""
-        self._looked_at = time.monotonic()
-
-    def is_watched(self) -> bool:
-        """Whether somebody looks at anything."""
-        if self._watchers > 0 or time.monotonic() - self._looked_at < _LOOKS_FOR_S:
-            return True
-        return self.watchers.anybody()
 
     # machines
 

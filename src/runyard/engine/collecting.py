@@ -65,7 +65,7 @@ class Collecting:
         everything = time.monotonic() >= self._due
         if everything:
             self._due = time.monotonic() + self._interval
-        if everything or self._parts.board.is_watched():
+        if everything or self._parts.board.watchers.anybody():
             self.measure(everything=everything)
         return None
 

@@ -75,7 +75,7 @@ class LogReading:
     def _tick(self) -> float | None:
         sleep(max(0.0, min(_SOONEST_S, self._ticked + _SOONEST_S - monotonic())))
         begun = self._ticked = monotonic()
-        every = WATCHED_S if self._parts.board.is_watched() else UNWATCHED_S
+        every = WATCHED_S if self._parts.board.watchers.anybody() else UNWATCHED_S
         regular = begun >= self._looked + every
         if regular:
             self._looked = begun

@@ -18,7 +18,6 @@ from runyard.stores.base import Reader
 from runyard.stores.base_machines import Node
 from runyard.stores.base_metrics import MetricRange, Series
 
-_LOOKS_FOR_S = 15.0
 _PSS_GOOD_FOR_S = 120.0
 _MB_PER_GB = 1024.0
 
@@ -82,7 +81,7 @@ class Overviews:
         """`looking`: for somebody who will look again, and is shown newer figures then."""
         board = self._parts.board
         if looking:
-            board.watchers.watch(watchers.SYSTEM, _LOOKS_FOR_S)
+            board.watchers.watch(watchers.SYSTEM)
         queue = self._views.queue(0)
         with self._parts.store.read() as reader:
             nodes = tuple(self._node(reader, node) for node in reader.nodes())
@@ -105,7 +104,7 @@ class Overviews:
     def job(self, ref: str) -> JobNow:
         view = self._views.job(ref)
         job, board = view.job, self._parts.board
-        board.watchers.watch(watchers.of_job(job.id), _LOOKS_FOR_S)
+        board.watchers.watch(watchers.of_job(job.id))
         latest = board.latest(job.id)
         if not latest and job.attempt_number:  # it has ended, or runs under another server
             tails = self._history.tails(job.id, job.attempt_number, None, 1)

@@ -133,7 +133,7 @@ class RuleWatch:
             self._tell_broken(rule, why)
 
 
-def alert_of(one: Compiled, facts: Facts, subject: str, **about: object) -> NewAlert:
+def alert_of(one: Compiled, facts: Facts, key: str, **about: object) -> NewAlert:
     """`about`: job_id, attempt_id, node_id."""
     names = sorted(one.parsed.names)
     latest = {name: facts.latest(name) for name in names}
@@ -147,14 +147,10 @@ def alert_of(one: Compiled, facts: Facts, subject: str, **about: object) -> NewA
         "values": values,
     }
     return NewAlert(
-        key=key_of(one.rule, subject),
+        key=key,
         level=one.rule.level,
         code=rules.CODE,
         params=params,
         evidence=excerpt(*series),
         **about,  # type: ignore[arg-type]
     )
-
-
-def key_of(rule: Rule, subject: str) -> str:
-    return f"{rules.CODE}:{subject}:{rule.name}"

@@ -12,13 +12,14 @@ from runyard.domain.reasons import Reason
 from runyard.domain.scheduling import estimate
 from runyard.domain.scheduling.gates import gate_values
 from runyard.engine import cancel_reasons, container_starts, rank_states, service_states
+from runyard.engine.close_looks import CloseLooks
 from runyard.engine.commands import find
 from runyard.engine.main_metrics import MainMetric, MainMetrics
 from runyard.engine.parts import Parts
 from runyard.engine.placing import PAUSED_FLAG
 from runyard.engine.prefetch_plan import PrefetchPlan
 from runyard.engine.pull_plan import PullPlan
-from runyard.engine.watched import Watched, Watching, at_a_glance, forecasts
+from runyard.engine.watched import Watched, at_a_glance, forecasts
 from runyard.stores.base import ActiveAttempt, JobFilter, JobPage, Reader
 
 # Only these waits end by jobs ending, which is what an estimate looks at.
@@ -68,7 +69,7 @@ class Views:
         self._parts = parts
         self._prefetch = PrefetchPlan(parts.settings)
         self._pull = PullPlan(parts)
-        self._watching = Watching(parts.board)
+        self._close_looks = CloseLooks(parts.board)
         self._main_metrics = MainMetrics(parts.board)
 
     def job(self, ref: str | int) -> JobView:
@@ -141,7 +142,7 @@ class Views:
         view = replace(
             view, depends_on=tuple((ref, dependency.on) for dependency, ref, _ in waiting_for)
         )
-        watched = self._watching.closely(reader, job, self._parts.clock())
+        watched = self._close_looks.at(reader, job, self._parts.clock())
         view = self._with_curves(reader, [replace(view, watched=watched)])[0]
         if view.attempt is not None and job.spec.services:
             services = service_states.of_attempt(self._parts, job, view.attempt)

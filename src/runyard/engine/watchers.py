@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 SYSTEM = "system"
+LOOKS_FOR_S = 15.0  # whoever asked may ask again
 
 
 def of_job(job_id: int) -> str:
@@ -22,7 +23,7 @@ class Watchers:
         self._lock = threading.Lock()
         self._until: dict[str, float] = {}
 
-    def watch(self, topic: str, seconds: float) -> None:
+    def watch(self, topic: str, seconds: float = LOOKS_FOR_S) -> None:
         """Somebody looks at this for so long; a shorter time than before changes nothing."""
         until = self._clock() + seconds
         with self._lock:

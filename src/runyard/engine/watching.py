@@ -252,8 +252,8 @@ class Watching:
         self, one: Compiled, job: Job, attempt: Attempt, facts: JobFacts, moment: Moment
     ) -> None:
         about: dict[str, Any] = {"job_id": job.id, "attempt_id": attempt.attempt_id}
-        alert = rule_watch.alert_of(one, facts, attempt.attempt_id, **about)
-        alert = replace(alert, key=_key(attempt.attempt_id, f"rule:{one.rule.name}"))
+        key = _key(attempt.attempt_id, f"{rules.CODE}:{one.rule.name}")
+        alert = rule_watch.alert_of(one, facts, key, **about)
         ending = rules.ending_of(one.rule.actions)
         self._findings.found(alert, moment.now, moment.wall, kept=ending is not None)
         done = (one.rule.id, attempt.attempt_id)
@@ -303,7 +303,8 @@ class Watching:
             if not rules.of_machines(one.parsed, one.rule.actions):
                 continue
             if self._rules.fires(one, node, facts, moment.now):
-                alert = rule_watch.alert_of(one, facts, node, node_id=node)
+                key = _key(node, f"{rules.CODE}:{one.rule.name}")
+                alert = rule_watch.alert_of(one, facts, key, node_id=node)
                 self._findings.found(alert, moment.now, moment.wall)
 
 
@@ -317,8 +318,9 @@ def _is_lost(finding: Finding) -> bool:
     )
 
 
-def _key(attempt_id: str, about: str) -> str:
-    return f"{attempt_id}:{about}"
+def _key(subject: str, about: str) -> str:
+    """`subject` is an attempt or a node: what begins with it is about it."""
+    return f"{subject}:{about}"
 
 
 def _alert(watched: WatchedJob, about: str, finding: Finding) -> NewAlert:
@@ -336,7 +338,7 @@ def _alert(watched: WatchedJob, about: str, finding: Finding) -> NewAlert:
 
 def _of_node(node_id: str, about: str, finding: Finding) -> NewAlert:
     return NewAlert(
-        key=f"{node_id}:{about}",
+        key=_key(node_id, about),
         level=finding.level,
         code=finding.code,
         params=finding.params,

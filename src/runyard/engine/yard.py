@@ -25,6 +25,7 @@ from runyard.engine import (
     receipts,
     service_states,
     story,
+    watchers,
 )
 from runyard.engine.actor import Actor
 from runyard.engine.alerting import AlertDesk
@@ -192,7 +193,7 @@ class Yard:
         self, ref: str, names: Sequence[str] | None, most: int, chosen: MetricRange
     ) -> dict[str, Series]:
         """At most `most` samples of each series; of all series when none is named."""
-        self._parts.board.looked()
+        self._parts.board.watchers.watch(watchers.SYSTEM)
         return self.runtime.metric_history.series(ref, names, most, chosen)
 
     def receipt(self, ref: str) -> dict[str, Any]:

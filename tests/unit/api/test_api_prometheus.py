@@ -179,9 +179,9 @@ def test_the_format_that_is_asked_for(served):
 def test_it_costs_nobody_their_rest(make_served):
     """A Prometheus that asks all the time is nobody who looks."""
     served = make_served()
-    until(lambda: not served.parts.board.is_watched(), 30)
+    until(lambda: not served.parts.board.watchers.anybody(), 30)
     scraped(served)
-    assert not served.parts.board.is_watched()
+    assert not served.parts.board.watchers.anybody()
 
 
 # the files that are shipped

@@ -147,13 +147,3 @@ def test_what_is_restored_is_told_to_nobody() -> None:
     board.restore(7, 1, [_loss(1.0)])
     assert board.names(7) == ["loss"]
     assert heard == []
-
-
-def test_it_is_watched_while_somebody_looks() -> None:
-    board = Board()
-    assert not board.is_watched()
-    with board.watching():
-        assert board.is_watched()
-    assert not board.is_watched()
-    board.looked()
-    assert board.is_watched()

@@ -12,6 +12,7 @@ from runyard.engine.collecting import FEW, Collecting
 from runyard.engine.watchers import Watchers
 from runyard.executors.base import Usage
 from runyard.probes.readings import GpuReading, NodeReading
+from runyard.stores.base_metrics import EVERYTHING
 from scripted_machine import ScriptedMachine
 from yards import until
 
@@ -202,6 +203,21 @@ def test_few_are_measured_for_whoever_looks_at_the_whole(collect):
     use(engine, ref, 50.0)
     collecting.measure(everything=False)
     assert latest(engine, ref)
+
+
+def test_asking_for_a_job_or_its_metrics_is_looking(collect):
+    """What they show is measured and read more often then; a list is nobody who looks."""
+    engine, _ = collect()
+    ref, marks = engine.running(), engine.parts.board.watchers
+    for ask in (
+        lambda: engine.yard.job(ref),
+        lambda: engine.yard.metrics(ref, None, 10, EVERYTHING),
+    ):
+        marks._until.clear()
+        engine.refs()
+        assert not marks.anybody()
+        ask()
+        assert marks.is_watched(watchers.SYSTEM)
 
 
 def test_more_often_while_somebody_looks(collect):
