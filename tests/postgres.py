@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+
+from yards import free_port
 
 _TRIES = 5
 _READY_S = 60
@@ -47,7 +48,7 @@ class PostgresServer:
 
     def start(self, port: int | None = None) -> None:
         for _ in range(_TRIES):
-            self.port = port or _free_port()
+            self.port = port or free_port()
             if self._start_on(self.port):
                 return
         raise AssertionError(f"PostgreSQL does not start: {self._log.read_text()[-2000:]}")
@@ -111,12 +112,6 @@ class PostgresServer:
                 return True
         self.stop(signal.SIGQUIT)
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _programs() -> Path:

@@ -37,9 +37,11 @@ def fill(path: Path) -> None:
     """Take every byte that is left."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT)
     for size in (1 << 20, 1 << 12, 1):
-        with contextlib.suppress(OSError):
-            while os.write(fd, b"x" * size):
-                pass
-    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
-        os.write(fd, b"x")
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            _write_on(fd, b"x" * size)
     os.close(fd)
+
+
+def _write_on(fd: int, piece: bytes) -> None:
+    while True:
+        os.write(fd, piece)

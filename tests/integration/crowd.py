@@ -69,18 +69,19 @@ class Crowd:
                 60,
                 lambda t=truth, n=count: f"{t.data.count(b'up')} of {n} jobs are up",
             )
-        until(lambda: self.count("running") == len(self.short + self.long), 30)
+        until(lambda: self.count("running") == len(self.short + self.long))
 
     def count(self, status: str) -> int:
         answer = self.yard.api("GET", f"/jobs?status={status}&limit=1")
         return int(answer.headers["X-Total-Count"])
 
     def let_the_short_ones_end(self) -> None:
-        """Returns when every process of theirs is dead."""
+        """Returns when every process of theirs is dead, and recorded as that."""
         fd = os.open(self.go, os.O_WRONLY)
         os.write(fd, b"\n" * len(self.short))
-        until(lambda: not self.short_truth.held(), 30, "the short jobs end")
+        until(lambda: not self.short_truth.held(), words="the short jobs end")
         os.close(fd)
+        until(lambda: self.settled(self.short), words="and their supervisors record it")
 
     def end_time(self, code: int) -> float:
         """When the job itself says that it ended."""

@@ -17,7 +17,7 @@ from crowd import Crowd, seconds
 
 import runyard
 from runyard.supervisor import journal, keeper_client, process_table
-from yards import Truth, alive, keeper_pid, kill9, until
+from yards import Truth, alive, keeper_pid, kill9, stat, until
 
 
 @pytest.fixture
@@ -34,15 +34,13 @@ def assert_short_ones_told_truly(crowd, restarted_at):
         job = crowd.yard.wait(ref, "failed" if code else "completed")
         [attempt] = crowd.yard.attempts(ref)
         assert (attempt["exit_code"], attempt["signal"]) == (code, None)
-        ended = seconds(attempt["ended_at"])
-        # A supervisor may see the end a moment after it; a server needs far longer to be up.
-        assert ended < restarted_at + 0.3
-        assert abs(ended - crowd.end_time(code)) < 2
+        # Its supervisor saw the end, maybe a while after it, and always before the new server.
+        assert crowd.end_time(code) - 0.1 < seconds(attempt["ended_at"]) < restarted_at
         assert job["completed_at"] == attempt["ended_at"]
 
 
 def assert_all_can_be_cancelled(crowd, refs):
-    asked = crowd.yard.api("POST", "/jobs/cancel?wait=30", {"job_ids": refs}, timeout=60)
+    asked = crowd.yard.api("POST", "/jobs/cancel?wait=60", {"job_ids": refs}, timeout=90)
     assert sorted(asked.body["cancelled"]) == sorted(refs), asked.body
     assert not crowd.kept_truth.held(), "a process of a cancelled job lives"
     for ref in refs:
@@ -88,23 +86,19 @@ def test_server_kill9_finished_meanwhile_codes_right(make_yard, tmp_path):
 def test_end_time_is_jobs_not_restart_time(make_yard, tmp_path):
     """R42: the server comes back long after the job ended."""
     yard = make_yard().start()
-    truth, ended = Truth(tmp_path / "truth"), tmp_path / "ended"
-    ref = yard.submit(
-        ["sh", "-c", f"exec 9>{truth.path}; echo up >&9; sleep 1; date +%s.%N >{ended}; exit 7"]
-    )
-    until(lambda: truth.held() and truth.data)
+    go, ended = tmp_path / "go", tmp_path / "ended"
+    waits = f"while [ ! -e {go} ]; do sleep 0.05; done; date +%s.%N >{ended}; exit 7"
+    ref = yard.submit(["sh", "-c", waits])
     yard.wait(ref, "running")
     yard.kill9()
-    until(lambda: not truth.held(), 20, "the job ends")
-    time.sleep(2)  # so that the two times differ, and not only by what a start takes
+    go.touch()
+    until(lambda: journal.read(str(yard.data / "attempts" / f"{ref}.1")).exit, words="its end")
     restarted_at = time.time()
     yard.start()
     yard.wait(ref, "failed")
     [attempt] = yard.attempts(ref)
     assert attempt["exit_code"] == 7
-    assert seconds(attempt["ended_at"]) < restarted_at - 1
-    assert abs(seconds(attempt["ended_at"]) - float(ended.read_text())) < 2
-    truth.close()
+    assert float(ended.read_text()) - 0.1 < seconds(attempt["ended_at"]) < restarted_at
 
 
 def test_supervisor_kill9_20_at_once_keeper_records_all(crowd):
@@ -112,8 +106,8 @@ def test_supervisor_kill9_20_at_once_keeper_records_all(crowd):
     yard = crowd.yard
     yard.kill9()
     crowd.kill_supervisors(crowd.doomed)
-    until(lambda: not crowd.doomed_truth.held(), 15, "the keeper ends what they left")
-    until(lambda: crowd.settled(crowd.doomed), 15, "and records it")
+    until(lambda: not crowd.doomed_truth.held(), words="the keeper ends what they left")
+    until(lambda: crowd.settled(crowd.doomed), words="and records it")
     crowd.let_the_short_ones_end()
     restarted_at = time.time()
     yard.start()
@@ -135,9 +129,9 @@ def test_keeper_and_supervisors_and_server_kill9_tag_sweep(crowd):
     assert crowd.doomed_truth.held(), "the daemons should have outlived their supervisors"
     restarted_at = time.time()
     yard.start()
-    assert not crowd.doomed_truth.held(), "a leftover outlived the sweep of the new server"
     assert_short_ones_told_truly(crowd, restarted_at)
     assert_lost(crowd, by="reconciler")
+    assert not crowd.doomed_truth.held(), "a leftover outlived the sweep of the new server"
     assert crowd.count("running") == len(crowd.kept)
     assert_all_can_be_cancelled(crowd, crowd.kept)
     done = yard.submit(["true"])
@@ -177,7 +171,7 @@ def test_server_restart_twice_fast(make_yard, tmp_path):
         assert len(yard.attempts(ref)) == 1
     assert len(truth.data.splitlines()) == len(refs)
     assert truth.held()
-    yard.api("POST", "/jobs/cancel?wait=20", {"job_ids": refs}, timeout=60)
+    yard.api("POST", "/jobs/cancel?wait=60", {"job_ids": refs}, timeout=90)
     assert not truth.held()
     truth.close()
 
@@ -191,7 +185,7 @@ def test_cancelled_then_killed_at_once(make_yard, tmp_path):
     until(lambda: truth.held() and truth.data.count(b"\n") == len(refs))
     asked = yard.api("POST", "/jobs/cancel", {"job_ids": refs})
     yard.kill9()
-    assert sorted(asked.body["cancelling"]) == sorted(refs)
+    assert sorted(asked.body["cancelling"] + asked.body["cancelled"]) == sorted(refs)
     yard.start()
     for ref in refs:
         yard.wait(ref, "cancelled")
@@ -274,7 +268,7 @@ def test_server_kill9_between_each_start_step_handed_over(make_yard, tmp_path, r
     for pid in supervisors:
         os.kill(pid, signal.SIGCONT)
     folder = str(yard.data / "attempts" / f"{ref}.1")
-    until(lambda: journal.read(folder).exit, 20, "its end")
+    until(lambda: journal.read(folder).exit, words="its end")
     if restart == "after_its_end":
         yard.start()
     yard.wait(ref, "failed", "completed")
@@ -299,9 +293,9 @@ def test_server_kill9_during_kill_loop(make_yard, tmp_path):
     for ref in refs:
         yard.wait(ref, "running")
     yard.api("POST", "/jobs/cancel", {"job_ids": refs, "force": True})
-    until(lambda: not mains.held(), 20, "the main processes are killed", every=0.002)
+    until(lambda: not mains.held(), words="the main processes are killed", every=0.002)
     yard.kill9()
-    until(lambda: not trackers.held(), 20, "the rest is killed without a server")
+    until(lambda: not trackers.held(), words="the rest is killed without a server")
     yard.start()
     for ref in refs:
         yard.wait(ref, "cancelled")
@@ -344,7 +338,7 @@ def test_server_upgrade_old_supervisor_protocol(make_yard, tmp_path):
     assert yard.cancel(stays).body["status"] == "cancelled"
     assert not truth.held()
     assert yard.ask(f"/jobs/{stays}/receipt")["proof"] == "echild"
-    until(lambda: not alive(old_keeper), 20, "the old keeper leaves after its last attempt")
+    until(lambda: not alive(old_keeper), words="the old keeper leaves after its last attempt")
     truth.close()
 
 
@@ -355,15 +349,16 @@ def test_supervisor_sigstop_reported_not_killed(make_yard):
     yard.wait(ref, "running")
     folder = yard.data / "attempts" / f"{ref}.1"
     written = journal.read(str(folder))
-    until((folder / "hb").exists, 20, "the first heartbeat")
+    until((folder / "hb").exists, words="the first heartbeat")
     os.kill(written.supervisor["pid"], signal.SIGSTOP)
     try:
+        until(lambda: stat(written.supervisor["pid"])[0] == "T", words="it stands still")
         long_ago = time.time() - 300
         os.utime(folder / "hb", (long_ago, long_ago))
         yard.kill9()
         yard.start()
         log = yard.data / "logs" / "server.log"
-        until(lambda: "its supervisor has been silent since" in log.read_text(), 20)
+        until(lambda: "its supervisor has been silent since" in log.read_text())
         assert yard.status(ref) == "running"
         assert alive(written.job["pid"])
         assert alive(written.supervisor["pid"])
@@ -396,7 +391,7 @@ def test_supervisor_kill9_while_the_server_lives(make_yard, tmp_path):
     until(lambda: truth.held() and truth.data)
     yard.wait(ref, "running")
     kill9(journal.read(str(yard.data / "attempts" / f"{ref}.1")).supervisor)
-    until(lambda: len(yard.attempts(ref)) == 2, 20)
+    until(lambda: len(yard.attempts(ref)) == 2)
     yard.wait(ref, "running")
     first, second = yard.attempts(ref)
     assert (first["end"], first["exit_code"]) == ("lost", None)
@@ -436,8 +431,8 @@ def test_an_innocent_that_looks_like_a_job_is_not_touched(make_yard):
 
 def test_keeper_killed_with_a_hand_over_unread(make_yard, tmp_path):
     """keeper_killed_mid_fork: an attempt that was handed to a keeper which died is missed soon,
-    not only by the reconcile of every 30 s."""
-    yard = make_yard().start()
+    not only by the reconcile of now and then."""
+    yard = make_yard(env={"RUNYARD_RECONCILE_INTERVAL": "3600"}).start()
     keeper = keeper_pid(yard.data)
     os.kill(keeper, signal.SIGSTOP)
     ran = tmp_path / "ran"
@@ -445,6 +440,6 @@ def test_keeper_killed_with_a_hand_over_unread(make_yard, tmp_path):
     folder = yard.data / "attempts" / f"{ref}.1"
     until(lambda: (folder / "journal").exists() and journal.read(str(folder)).spec)
     os.kill(keeper, signal.SIGKILL)
-    yard.wait(ref, "completed", seconds=15)
+    yard.wait(ref, "completed")
     assert ran.read_text() == "ran\n"
     assert [attempt["end"] for attempt in yard.attempts(ref)] == ["never_started", "completed"]

@@ -52,9 +52,9 @@ def test_submit_on_a_full_disk(yard, disk, tmp_path):
     assert yard.status(running) == "running"
     go.touch()  # it ends while nothing can be written
     folder = str(yard.data / "attempts" / f"{running}.1")
-    until(lambda: journal.read(folder).exit, 15, "the journal has room kept for its end")
+    until(lambda: journal.read(folder).exit, words="the journal has room kept for its end")
     (disk / "filler").unlink()
-    assert yard.wait(running, "failed", seconds=20)["attempt"]["exit_code"] == 6
+    assert yard.wait(running, "failed")["attempt"]["exit_code"] == 6
     assert total(yard) == 1 + len(accepted)
     yard.wait(yard.submit(["true"]), "completed")
 
@@ -63,13 +63,15 @@ def test_disk_full_job_sees_enospc_supervisor_lives(yard, disk):
     """The job gets the error, its supervisor does not die of it, and the end is told."""
     script = "cat /dev/zero >filler 2>/dev/null; echo full >&2; exit 28"
     ref = yard.submit(["sh", "-c", script], output_path=str(disk / "out"))
-    folder = str(yard.data / "attempts" / f"{ref}.1")
-    until(lambda: journal.read(folder).exit, 20, "an exit record on a full disk")
-    record = journal.read(folder).exit
+    folder = yard.data / "attempts" / f"{ref}.1"
+    record = until(
+        lambda: (folder / "journal").exists() and journal.read(str(folder)).exit,
+        words="an exit record on a full disk",
+    )
     assert (record["code"], record["by"], record["proof"]) == (28, "supervisor", "echild")
     until(lambda: yard.call("GET", "/healthz").ok)
     (disk / "out" / "filler").unlink()
-    assert yard.wait(ref, "failed", seconds=20)["attempt"]["exit_code"] == 28
+    assert yard.wait(ref, "failed")["attempt"]["exit_code"] == 28
     yard.wait(yard.submit(["true"]), "completed")
 
 

@@ -19,7 +19,7 @@ from docker_engine import CHECKOUT, UID, python_places, read_only
 from runyard.supervisor import identity, journal, liveness, reconcile
 from yards import until
 
-pytestmark = [pytest.mark.xdist_group("docker"), pytest.mark.root]
+pytestmark = pytest.mark.root
 
 # How many tests each file has for a container, so that none gets lost unseen.
 FILES = {
@@ -140,13 +140,15 @@ def test_lock_held_in_other_container_seen_as_alive(docker_engine, shared):
     folder = shared / "job-shared.1"
     given = options(shared)
     with docker_engine.container(*python(SUPERVISE, folder), options=given) as first:
-        until((folder / "ready").exists, 30, lambda: docker_engine.docker("logs", first))
+        until((folder / "ready").exists, words=lambda: docker_engine.docker("logs", first))
         told = json.loads(docker_engine.run(*python(SETTLE, folder), options=given).stdout)
         assert told == {"alive": True, "seen": reconcile.ALIVE, "end": None}
         assert liveness.supervisor_alive(str(folder))  # from the host too
         assert reconcile.settle(str(folder)) is None
         docker_engine.docker("kill", first)
-        until(lambda: not liveness.supervisor_alive(str(folder)), 30, "the kernel drops the lock")
+        until(
+            lambda: not liveness.supervisor_alive(str(folder)), words="the kernel drops the lock"
+        )
     told = json.loads(docker_engine.run(*python(SETTLE, folder), options=given).stdout)
     assert (told["alive"], told["seen"]) == (False, reconcile.LOST)
     assert (told["end"]["cause"], told["end"]["proof"]) == ("lost_host_restart", "boot")
@@ -158,12 +160,12 @@ def test_pid_namespace_changed_nothing_signalled(docker_engine, shared):
     folder = shared / "job-shared.1"
     given = options(shared)
     with docker_engine.container(*python(SUPERVISE, folder), options=given) as first:
-        until((folder / "ready").exists, 30, lambda: docker_engine.docker("logs", first))
+        until((folder / "ready").exists, words=lambda: docker_engine.docker("logs", first))
         recorded = journal.read(str(folder)).job
         assert recorded["boot_id"] == identity.boot_id()
         assert recorded["pidns"] != identity.pid_namespace()
         docker_engine.docker("kill", first)
-        until(lambda: not liveness.supervisor_alive(str(folder)), 30, "its death")
+        until(lambda: not liveness.supervisor_alive(str(folder)), words="its death")
     told = json.loads(docker_engine.run(*python(SETTLE_BESIDE, folder), options=given).stdout)
     assert told["lives"]
     assert (told["end"]["code"], told["end"]["cause"]) == (None, "lost_host_restart")

@@ -14,7 +14,7 @@ from runyard.domain.states import AttemptEnd
 from runyard.executors.base import ExecutorUnavailable, Launch, NewsKind, Sight, Stop
 from runyard.executors.local import LocalExecutor
 from runyard.supervisor import journal, keeper_client
-from yards import keeper_pid, keepers_of, until
+from yards import alive, keeper_pid, keepers_of, until
 
 FILE_LOCKS = 10  # the resource limit that carries the tag of an attempt
 
@@ -132,9 +132,9 @@ def test_refused_and_started_at_the_same_moment(executor, data):
 def without_keeper(executor, data):
     """The keeper is dead and cannot be started again; gives the way to undo that."""
     log = data / "keeper" / f"{keeper_client.generation()}.log"
-    os.kill(keeper_pid(data), signal.SIGKILL)
     log.unlink()
     log.mkdir()
+    os.kill(keeper_pid(data), signal.SIGKILL)
     until(lambda: executor.available() == (False, "keeper_unreachable"))
     return log.rmdir
 
@@ -147,7 +147,7 @@ def test_without_a_keeper_nothing_is_handed_over(executor, data, without_keeper)
     assert executor.refuse(launch.attempt_id) is False
     assert end_of(executor, launch).cause == "never_started"
     without_keeper()
-    assert executor.available() == (True, "")
+    until(lambda: executor.available() == (True, ""))
     executor.start(launch)
     _, other = attempt(data, 2)
     executor.start(other)
@@ -161,11 +161,14 @@ def test_a_job_that_could_not_be_handed_over_is_retried_for_free(data):
     engine = EngineYard(data, executor=LocalExecutor(data, "node-1", data / "locks")).open()
     try:
         log = data / "keeper" / f"{keeper_client.generation()}.log"
-        os.kill(keeper_pid(data), signal.SIGKILL)
         log.unlink()
         log.mkdir()
+        os.kill(keeper_pid(data), signal.SIGKILL)
         ref = engine.submit(["true"], max_retries=0)
-        until(lambda: engine.attempts(ref)[0].end, words=lambda: engine.attempts(ref))
+        until(
+            lambda: (made := engine.attempts(ref)) and made[0].end,
+            words=lambda: engine.attempts(ref),
+        )
         assert engine.attempts(ref)[0].end is AttemptEnd.NEVER_STARTED
         log.rmdir()
         job = engine.wait(ref, "completed")
@@ -184,8 +187,9 @@ def test_what_turns_up_after_a_settled_end_is_ended(executor, data):
     executor.start(launch)
     until(mark.exists)
     supervisor = journal.read(f"{data}/attempts/{launch.attempt_id}").supervisor["pid"]
-    os.kill(keeper_pid(data), signal.SIGKILL)
-    until(lambda: not keeper_client.keeper_locked(str(data)))
+    keeper = keeper_pid(data)
+    os.kill(keeper, signal.SIGKILL)
+    until(lambda: not alive(keeper))
     os.kill(supervisor, signal.SIGKILL)
     end = end_of(executor, launch)
     assert (end.by, end.receipt["proof"]) == ("reconciler", "scan")
@@ -194,7 +198,7 @@ def test_what_turns_up_after_a_settled_end_is_ended(executor, data):
         ["sleep", "600"], preexec_fn=lambda: resource.setrlimit(FILE_LOCKS, tag)
     )
     try:
-        assert late.wait(40) == -signal.SIGKILL
+        assert late.wait(80) == -signal.SIGKILL
     finally:
         late.kill()
         late.wait()

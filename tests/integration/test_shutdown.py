@@ -24,7 +24,7 @@ def test_sigterm_ends_every_job(make_yard, tmp_path):
     waiting = yard.submit(["true"])
     began = time.monotonic()
     assert yard.terminate() == 0, yard.said()
-    assert time.monotonic() - began < 15, "their graces should run at the same time"
+    assert time.monotonic() - began < 25, "their graces should run at the same time"
     assert not truth.held()
     until(lambda: not keepers_of(yard.data), words=lambda: keepers_of(yard.data))
     yard.start()
@@ -45,7 +45,7 @@ def test_a_second_signal_does_not_wait(make_yard, tmp_path):
     until(lambda: yard.status(ref) == "cancelling")
     refused = yard.api("POST", "/jobs", {"command": ["true"]})
     assert (refused.status, refused.body["code"]) == (503, "shutting_down")
-    assert yard.terminate(30) == 0, yard.said()
+    assert yard.terminate() == 0, yard.said()
     assert not truth.held()
     yard.start()
     assert yard.status(ref) == "cancelled"
@@ -74,14 +74,14 @@ def test_an_idle_server_leaves_no_process(make_yard):
     ref = yard.submit(["true"])
     yard.wait(ref, *TERMINAL)
     assert yard.terminate() == 0
-    until(lambda: not keepers_of(yard.data), 10, lambda: keepers_of(yard.data))
+    until(lambda: not keepers_of(yard.data), words=lambda: keepers_of(yard.data))
 
 
 def test_killed_while_it_shuts_down(make_yard, tmp_path):
     """R56: what it had asked for is carried on by the next one."""
     yard = make_yard().start()
     truth = Truth(tmp_path / "truth")
-    ref = yard.submit(hold(truth, "trap '' TERM;"), grace_s=4)
+    ref = yard.submit(hold(truth, "trap '' TERM;"), grace_s=7)
     up(truth, 1)
     yard.process.send_signal(signal.SIGTERM)
     until(lambda: yard.status(ref) == "cancelling")

@@ -12,12 +12,12 @@ from runyard import data_dir
 from runyard.domain import errors
 from runyard.stores import schema
 from runyard.stores.opening import open_store
-from yards import RunningYard, keepers_of, until
+from yards import RunningYard, free_port, keepers_of, until
 
 
 def refused(yard: RunningYard) -> str:
     """What it said; fails if it started, or ended without the one line that tells why."""
-    code = yard.spawn().wait(60)
+    code = yard.spawn().wait(100)
     said = yard.said()
     assert code == 1, f"exit code {code}: {said}"
     assert "Traceback" not in said, said
@@ -89,9 +89,7 @@ def test_a_file_that_is_no_database(make_yard):
 
 
 def test_a_database_that_does_not_answer(make_yard):
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
+    port = free_port()
     yard = make_yard("--database-url", f"postgresql://nobody:word@127.0.0.1:{port}/none")
     line = refused(yard)
     assert "word" not in line, "the password is told to everybody"

@@ -11,9 +11,10 @@ from yards import Truth, until
 # A daemon without its environment and one without its session: by tag and by marker.
 TREE = """
 exec 9>{truth}
-(setsid env -i sleep 600 &)
-setsid sleep 600 &
-sleep 600
+(setsid env -i sh -c 'echo up >&9; exec sleep 600' &)
+setsid sh -c 'echo up >&9; exec sleep 600' &
+echo up >&9
+exec sleep 600
 """
 
 
@@ -28,7 +29,7 @@ def test_processes_found_with_nothing_but_the_id(quick, tmp_path):
     truth = Truth(tmp_path / "truth")
     ref = quick.submit(["sh", "-c", TREE.format(truth=truth.path)], grace_s=1)
     quick.wait(ref, "running")
-    until(truth.held, 20)
+    until(lambda: truth.held() and truth.data.count(b"up") == 3)
     attempt = quick.job(ref)["attempt"]["attempt_id"]
     strangers = [
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", ref, attempt]),
@@ -55,13 +56,13 @@ def test_a_lost_folder_and_a_killed_server(quick, tmp_path):
     truth = Truth(tmp_path / "truth")
     ref = quick.submit(["sh", "-c", TREE.format(truth=truth.path)], grace_s=1, max_retries=0)
     quick.wait(ref, "running")
-    until(truth.held, 20)
+    until(lambda: truth.held() and truth.data.count(b"up") == 3)
     attempt = quick.job(ref)["attempt"]["attempt_id"]
     quick.kill9()
     shutil.rmtree(quick.data / "attempts" / attempt)
     quick.start()
     quick.wait(ref, "failed", seconds=60)
-    until(lambda: not truth.held(), 30)
-    until(lambda: quick.attempts(ref)[0]["status"] == "ended", 30, lambda: quick.attempts(ref))
+    until(lambda: not truth.held())
+    until(lambda: quick.attempts(ref)[0]["status"] == "ended", words=lambda: quick.attempts(ref))
     assert quick.attempts(ref)[0]["end"] in ("lost", "failed")
     truth.close()

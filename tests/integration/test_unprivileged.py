@@ -13,7 +13,7 @@ from yards import RunningYard, Truth, keeper_pid, kill9, until
 def home(person):
     made = person.folder(f"unprivileged-{os.urandom(4).hex()}")
     yield made
-    until(lambda: person.processes() == [], 10, lambda: person.processes())
+    until(lambda: person.processes() == [], words=lambda: person.processes())
 
 
 @pytest.fixture
@@ -78,5 +78,5 @@ def test_adopted_and_swept(yard, truth):
     kill9(journal.read(str(yard.data / "attempts" / f"{ref}.1")).supervisor)
     assert truth.held()
     yard.start()
-    assert not truth.held()
     assert yard.wait(ref, "failed")["reason"]["code"] == "supervisor_lost"
+    assert not truth.held()
