@@ -75,21 +75,23 @@ class WebhookReceiver:
 
     def down(self) -> None:
         """Nobody listens any more; `up` brings it back on the same port."""
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
+        server, self._server = self._server, None
+        if server is not None:
+            server.shutdown()
+            server.server_close()
 
     def _take(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
-        headers = {**dict(request.headers), "answered": str(self.answer)}
+        # What was on its way when it went down is not taken, whatever is answered from then on.
+        answer = self.answer if request.server is self._server else 503
+        headers = {**dict(request.headers), "answered": str(answer)}
         self.got.append(Got(request.path, headers, body))
         deadline = time.monotonic() + self.drip_s
         while time.monotonic() < deadline:
             request.wfile.write(b"H")
             time.sleep(0.05)
         time.sleep(self.delay_s)
-        request.send_response(self.answer)
+        request.send_response(answer)
         for name, value in self.headers.items():
             request.send_header(name, value)
         request.send_header("Content-Length", str(len(self.reply)))

@@ -3,6 +3,8 @@ that it is worth nothing (R18)."""
 
 import sys
 
+from yards import until
+
 DIVERGES = """
 import math
 for step in range(1, 31):
@@ -25,7 +27,7 @@ def test_it_is_completed_and_says_what_is_wrong(yard):
     assert job["health"]["code"] == "completed_with_nan"
     assert len(yard.attempts(ref)) == 1, "it is not for us to run again what ended well"
     assert job["diagnosis"]["category"] == "nan"
-    [alert] = yard.ask(f"/alerts?job={ref}&code=completed_with_nan")
+    [alert] = until(lambda: yard.ask(f"/alerts?job={ref}&code=completed_with_nan"))
     assert (alert["level"], alert["status"]) == ("critical", "open")
     shown = yard.cli("explain", ref).stdout
     assert "NaN since step 21" in shown

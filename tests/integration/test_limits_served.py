@@ -25,11 +25,11 @@ def test_without_groups_it_is_ended_by_its_supervisor(make_yard):
     """R18: with its grace, so that it can save what it has."""
     settings = {"RUNYARD_ENFORCE_MEMORY": "always", "RUNYARD_CGROUPS": "off"}
     yard = make_yard(env=settings).start()
-    ref = yard.submit(HOLD, memory_gb=0.0625, grace_s=5)
+    ref = yard.submit(HOLD, memory_gb=0.0625, grace_s=30)
     job = yard.wait(ref, "failed")
     assert job["reason"]["code"] == "oom_soft"
     assert job["reason"]["params"].items() >= {"limit_mb": 64, "signal": 15}.items()
-    assert job["reason"]["params"]["used_mb"] >= 100
+    assert job["reason"]["params"]["used_mb"] >= 64  # it may be met while it still grows
 
 
 def test_memory_is_a_request_by_default(make_yard):

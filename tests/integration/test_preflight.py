@@ -102,8 +102,10 @@ def test_cancel_in_preflight_leaves_nothing(yard, tmp_path):
     assert (shown["status"], shown["stage"]) == ("pending", "preflight")
     assert truth.held()
     asked = time.monotonic()
-    assert yard.api("POST", f"/jobs/{ref}/cancel?wait=20").body["status"] == "cancelled"
-    assert time.monotonic() - asked < 15  # about a second on a quiet machine
+    assert (
+        yard.api("POST", f"/jobs/{ref}/cancel?wait=40", timeout=60).body["status"] == "cancelled"
+    )
+    assert time.monotonic() - asked < 40  # about a second on a quiet machine
     assert not truth.held()
     receipt = yard.ask(f"/jobs/{ref}/receipt")
     assert receipt["stage"] == "preflight"

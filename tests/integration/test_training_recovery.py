@@ -33,7 +33,7 @@ def test_what_cannot_be_repaired_is_said(db):
         assert (found["started"], found["reason"]["code"]) == (False, "not_retryable")
         assert found["diagnosis"]["category"] == "import"
         assert manager.get_job(broken)["status"] == "failed"
-        running = submit(manager, "import time; time.sleep(60)")
+        running = submit(manager, "import time; time.sleep(600)")
         until(lambda: manager.get_job(running)["status"] == "running")
         with pytest.raises(runyard.NotEnded):
             asyncio.run(service.analyze_failure(running))
