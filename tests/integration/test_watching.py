@@ -12,7 +12,7 @@ from yards import BASE, RunningYard, until
 
 FAST = {
     "RUNYARD_MONITORING_INTERVAL": "0.3",
-    "RUNYARD_STALL_MIN_S": "1.5",
+    "RUNYARD_STALL_MIN_S": "4",  # more than a busy machine may hold a training up
     "RUNYARD_RETRY_DELAYS": "0.2",
 }
 STEPS_THEN_HANG = """
@@ -25,7 +25,7 @@ def beat():
 def wedged_in_a_collective():
     threading.Event().wait()
 threading.Thread(target=beat, daemon=True).start()
-for step in range(12):
+for step in range(6):
     report(step=step, total=1000, loss=2.0 - step / 100)
     time.sleep(0.4)
 wedged_in_a_collective()
@@ -53,7 +53,7 @@ def yard(tmp_path_factory):
 def training(yard: RunningYard, text: str, **fields) -> str:
     script = yard.folder / f"train-{time.monotonic_ns()}.py"
     script.write_text(text)
-    return yard.submit([sys.executable, str(script)], grace_s=10, **fields)
+    return yard.submit([sys.executable, str(script)], grace_s=30, **fields)
 
 
 def alerts(yard: RunningYard, ref: str, code: str) -> list[dict]:
@@ -72,7 +72,7 @@ def test_a_training_that_hangs_is_found_with_the_stacks_that_show_where(yard):
     ref = training(yard, STEPS_THEN_HANG)
     found = alert(yard, ref, "stalled_training")
     assert (found["level"], found["params"]["basis"]) == ("error", "steps")
-    assert found["params"]["step"] == 11
+    assert found["params"]["step"] == 5
     assert "wedged_in_a_collective" in found["evidence"]["stacks"]
     listed = yard.ask(f"/jobs/{ref}/attempts/1/evidence")
     stacks = [one["name"] for one in listed if one["name"].endswith(".txt")]
@@ -83,7 +83,7 @@ def test_a_training_that_hangs_is_found_with_the_stacks_that_show_where(yard):
     assert any(one["name"].endswith("gpus.json") for one in listed)
     assert yard.status(ref) == "running", "it is told, and nothing else is done"
     assert yard.cancel(ref).body["status"] == "cancelled"
-    until(lambda: alerts(yard, ref, "stalled_training")[0]["status"] == "closed", 20)
+    until(lambda: alerts(yard, ref, "stalled_training")[0]["status"] == "closed")
 
 
 def test_evidence_is_only_given_from_where_it_is(yard):
@@ -120,8 +120,8 @@ def test_a_loss_that_is_not_a_number_is_told(yard):
     ref = training(yard, TRAINS.format(loss="float('nan') if step > 5 else 2.0"))
     found = alert(yard, ref, "not_finite")
     assert (found["params"]["metric"], found["params"]["value"]) == ("loss", "NaN")
-    until(lambda: alert(yard, ref, "not_finite")["level"] == "error", 30)
-    health = until(lambda: (h := yard.job(ref).get("health")) and h["level"] == "error" and h, 30)
+    until(lambda: alert(yard, ref, "not_finite")["level"] == "error")
+    health = until(lambda: (h := yard.job(ref).get("health")) and h["level"] == "error" and h)
     assert health["code"] == "not_finite"
     yard.cancel(ref)
 
@@ -169,10 +169,13 @@ def test_a_rule_begins_another_attempt(yard):
     yard.api("POST", f"/jobs/{ref}/cancel?wait=20")
 
 
-def test_a_rule_that_only_tells_closes_by_itself(yard):
+def test_a_rule_that_only_tells_closes_by_itself(yard, tmp_path):
+    go = tmp_path / "go"
     rule(yard, "low", 'loss < 0 and stage == "running"')
-    ref = training(yard, TRAINS.format(loss="-1.0 if step < 60 else 1.0"))
+    loss = f"1.0 if __import__('os').path.exists({str(go)!r}) else -1.0"
+    ref = training(yard, TRAINS.format(loss=loss))
     alert(yard, ref, "rule")
+    go.touch()
     until(lambda: alert(yard, ref, "rule")["status"] == "closed", 60)
     assert yard.status(ref) == "running"
     yard.api("DELETE", "/alert-rules/low")
@@ -184,7 +187,7 @@ def test_a_rule_that_only_tells_closes_by_itself(yard):
 @pytest.mark.parametrize(
     "expression",
     [
-        "__import__('os').system('touch /tmp/escaped') == 0",
+        "__import__('os').system('touch /tmp/runyard-rule-escaped') == 0",
         "().__class__.__bases__[0].__subclasses__() == 1",
         "9**9**9**9 > 1",
         "f'{loss:>1000000000}' == 'a'",
@@ -201,8 +204,8 @@ def test_hostile_rules_are_refused_at_once(yard, expression):
         answer = yard.api("POST", path, body)
         assert answer.status == 422, answer.data
         assert answer.body["code"] == "invalid_request"
-    assert time.monotonic() - began < 5
-    assert not Path("/tmp/escaped").exists()
+    assert time.monotonic() - began < 30
+    assert not Path("/tmp/runyard-rule-escaped").exists()
 
 
 def test_rules_are_kept_changed_and_forgotten(yard):
@@ -235,6 +238,7 @@ def test_a_person_without_rights_makes_rules_for_own_jobs_only(yard):
     reads = {"Authorization": f"Bearer {viewer}"}
     assert yard.api("POST", "/alert-rules", body | {"name": "v"}, headers=reads).status == 403
     not_hers = training(yard, TRAINS.format(loss="3.0"))
+    yard.wait(not_hers, "running")
     script = yard.folder / "eve.py"
     script.write_text(TRAINS.format(loss="3.0"))
     job = {"name": "e", "command": [sys.executable, str(script)], "cpu_cores": 0.01}
