@@ -151,7 +151,7 @@ class RunningYard:
             )
         return self.process
 
-    def start(self, seconds: float = 60) -> RunningYard:
+    def start(self, seconds: float = 100) -> RunningYard:
         self.spawn()
         until(self._started, seconds, lambda: self.said()[-2000:])
         self.key = (self.data / "admin.key").read_text().strip()
