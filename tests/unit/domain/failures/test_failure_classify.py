@@ -19,6 +19,7 @@ from runyard.domain.failures.evidence import (
     RankLog,
     lines_of,
 )
+from runyard.domain.recovery import policy
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 30.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.21 GiB is free."
 
@@ -362,3 +363,24 @@ def test_a_limit_of_a_drill_counts_as_a_full_disk_and_any_other_does_not():
     killed = of("", code=None, signal=25, cause="killed_externally", files_limited=True)
     assert killed.category is Category.DISK_FULL
     assert of(traceback("KeyError: 'x'"), files_limited=True).category is Category.CODE
+
+
+def test_a_device_side_assert_is_the_programs_fault_with_the_xid_of_its_driver_too():
+    """R18: as an H200 and torch 2.11 tell it; Xid 43 is what the driver calls a program's fault."""
+    said = """/pytorch/aten/src/ATen/native/cuda/IndexKernel.cu:111: operator(): block: [0,0,0], thread: [1,0,0] Assertion `-sizes[i] <= index && index < sizes[i] && "index out of bounds"` failed.
+Traceback (most recent call last):
+  File "wrong.py", line 4, in <module>
+    print(table[index].sum().item(), flush=True)
+          ^^^^^^^^^^^^^^^^^^
+torch.AcceleratorError: CUDA error: device-side assert triggered
+Search for `cudaErrorAssert' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.
+CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.
+For debugging consider passing CUDA_LAUNCH_BLOCKING=1
+Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
+"""
+    gpu = GpuFact(0, "GPU-a", xids=(43,))
+    kernel = ("NVRM: Xid (PCI:0000:00:06): 43, pid=414, name=python3, channel 0x0000000a",)
+    found = of(said, host=HostFacts(gpus=(gpu,), kernel_lines=kernel))
+    assert (found.category, found.failure_type) == (Category.CODE_DATA, FailureType.DATA)
+    assert found.root.number == 6
+    assert policy.ROWS[found.category].strategy is policy.Strategy.GIVE_UP
