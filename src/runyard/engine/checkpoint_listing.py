@@ -8,11 +8,11 @@ from itertools import islice
 
 from runyard.domain.checkpoints.listing import Found, Listed
 from runyard.engine import folder_walk
+from runyard.report.atomic_save import MANIFEST_SUFFIX
 
 MOST_ENTRIES = 10_000
 MOST_DEEP = 3  # folders below the directory itself
 _REMOVED = ".partial-removed-"  # a name that never counts, should the removal be cut short
-_MANIFEST = ".manifest.json"
 
 
 def listed(folder: str) -> list[Listed]:
@@ -54,8 +54,8 @@ def _remove_one(root: str, path: str) -> bool:
             shutil.rmtree(aside)
         else:
             os.unlink(aside)
-        if os.path.isfile(place + _MANIFEST):
-            os.unlink(place + _MANIFEST)
+        if os.path.isfile(place + MANIFEST_SUFFIX):
+            os.unlink(place + MANIFEST_SUFFIX)
     except OSError:
         return False
     return True

@@ -14,6 +14,7 @@ from typing import Any
 
 from runyard.domain import errors, events, states
 from runyard.domain.checkpoints.record import CheckpointRecord, CheckpointVerdict
+from runyard.domain.drills import FAULTS
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job, JobSpec, Submission, Wanted
 from runyard.domain.states import AttemptStatus, JobStatus
@@ -25,7 +26,6 @@ from runyard.engine.drill_divergence import Divergence
 from runyard.engine.parts import Parts
 from runyard.engine.submitting import Submitter
 
-FAULTS = ("kill9", "oom", "nan", "disk", "hang", "corrupt", "server")
 OF_LABEL = "drill_of"
 _LONGEST_NAME = 200
 _RETRIES = 3

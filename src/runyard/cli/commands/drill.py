@@ -9,11 +9,11 @@ import time
 from typing import Any
 
 from runyard.cli import amounts, exit_codes, formatting, options, tables, wording
+from runyard.domain.drills import FAULTS
 from runyard.sdk import errors
 from runyard.sdk.client import Client
 from runyard.sdk.job import ENDED
 
-FAULTS = ("kill9", "oom", "nan", "disk", "hang", "corrupt", "server")
 _LOOK_S = 0.5
 
 

@@ -102,7 +102,7 @@ NAMES: dict[Role, tuple[str, ...]] = {
     ),
     Role.RESUME: ("resume_from_checkpoint",),
 }
-_SHORT = frozenset({"b", "j", "bs"})  # one dash; as `--b` or `b=` they may be anything
+SHORT = frozenset({"b", "j", "bs"})  # one dash; as `--b` or `b=` they may be anything
 _DASHES = re.compile(r"-{1,2}")
 _TEMPLATE = re.compile(r"\{([^{}]{1,200})\}")
 
@@ -185,6 +185,6 @@ def _may_be_name(text: str) -> bool:
 
 
 def _fits(flag: Flag, name: str) -> bool:
-    if name in _SHORT and name != "bs":
+    if name in SHORT and name != "bs":
         return flag.written == f"-{name}"
     return True

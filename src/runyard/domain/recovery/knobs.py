@@ -9,12 +9,12 @@ from typing import Any
 from runyard.domain.job import JobSpec
 from runyard.domain.recovery import command_flags
 from runyard.domain.recovery.adjustments import Change
-from runyard.domain.recovery.command_flags import NAMES, Role
+from runyard.domain.recovery.command_flags import NAMES, SHORT, Role
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 _VARIABLE_NAMES = {Role.PORT: ("master_port",)}  # others only under their whole names
-_SHORT = frozenset({"b", "j", "bs", "batch"})
+_AMBIGUOUS = SHORT | {"batch"}  # as names of variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,9 @@ def find(spec: JobSpec, role: Role) -> Knob | None:
         return Knob("param", param, spec.params[param])
     if flag is not None:
         return Knob("flag", flag.written, flag.value)
-    names = _VARIABLE_NAMES.get(role, tuple(name for name in NAMES[role] if name not in _SHORT))
+    names = _VARIABLE_NAMES.get(
+        role, tuple(name for name in NAMES[role] if name not in _AMBIGUOUS)
+    )
     variable = _named(spec.env_vars, names)
     return None if variable is None else Knob("env", variable, spec.env_vars[variable])
 
