@@ -15,8 +15,8 @@ _HEAD_BYTES = 64 * 1024  # of the metrics file: the batch is made before the tra
 _TOLD = ("tried_bytes", "step")  # what a smaller batch would change
 
 
-def is_heeded(parts: Parts, reader: Reader, attempt: Attempt, diagnosis: Diagnosis) -> bool | None:
-    """It told so, or what it did with another scale differs. None: nobody knows."""
+def is_heeded(parts: Parts, reader: Reader, attempt: Attempt, diagnosis: Diagnosis) -> bool:
+    """It told so, or what it did with another scale differs."""
     if _is_marked(parts, attempt):
         return True
     attempts = reader.attempts(attempt.job_id)
@@ -28,12 +28,11 @@ def is_heeded(parts: Parts, reader: Reader, attempt: Attempt, diagnosis: Diagnos
             continue
         if starts.ran_with(attempts, one.number).batch_scale != now:
             facts = one.diagnosis["facts"]
-            return any(facts.get(name) != diagnosis.facts.get(name) for name in _TOLD) or None
-    return None
+            return any(facts.get(name) != diagnosis.facts.get(name) for name in _TOLD)
+    return False
 
 
 def _is_marked(parts: Parts, attempt: Attempt) -> bool:
-    path = end_files.metrics_path(
-        parts, attempt.attempt_id
-    )  # of the first rank, if there are more
+    """By its first rank, if it has several."""
+    path = end_files.metrics_path(parts, attempt.attempt_id)
     return any(batch_scale_mark.is_mark(line) for line in lines_between(path, 0, _HEAD_BYTES))

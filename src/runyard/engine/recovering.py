@@ -124,9 +124,9 @@ class Recovery:
         wanted = None
         if diagnosis.category is Category.DISK_FULL:
             wanted = self._room_wanted(reader, attempt, diagnosis)
-        asks = None
-        if diagnosis.category is Category.GPU_OOM:
-            asks = asked_scale.is_heeded(self._parts, reader, attempt, diagnosis)
+        asks = diagnosis.category is Category.GPU_OOM and asked_scale.is_heeded(
+            self._parts, reader, attempt, diagnosis
+        )
         return Circumstances(
             good_steps=good,
             resumed=resumed,

@@ -33,11 +33,11 @@ class Resume:
 @dataclass(frozen=True, slots=True)
 class Circumstances:
     """What a plan can count on. `good_steps` are those of the good checkpoints (None: nobody
-    looked); `asks_batch_scale`: whether the program asked for it (None: nobody knows)."""
+    looked); `asks_batch_scale`: whether the program is known to ask for it."""
 
     good_steps: tuple[int | None, ...] | None = None
     resumed: bool = False  # the failed attempt was given a checkpoint
-    asks_batch_scale: bool | None = None
+    asks_batch_scale: bool = False
     spare_port: int | None = None
     gpus: tuple[str, ...] = ()  # that the failed attempt had
     wanted_bytes: int | None = None  # of disk: what a checkpoint took so far

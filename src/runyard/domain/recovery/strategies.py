@@ -69,7 +69,7 @@ def _smaller_batch(row: Row, case: Case) -> Step | Reason:
     knob = knobs.find(case.now, Role.BATCH)
     if knob is not None and knob.whole is not None:
         return _recomputing(case, allocator)
-    if case.nth > 0 or case.circumstances.asks_batch_scale is False:
+    if case.nth > 0:  # told once, which changed nothing
         return _because(case, plan_reasons.NOTHING_TO_CHANGE, what="batch_size")
     return _smaller_scale(row, case, allocator)
 

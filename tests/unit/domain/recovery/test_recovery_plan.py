@@ -101,8 +101,6 @@ def test_memory_of_the_gpu_without_a_batch_size():
         Category.GPU_OOM, HF, history=history, adjustments=made.adjustments, circumstances=asks
     )
     assert goes_on.adjustments == Adjustments(batch_scale=0.25)
-    never = Circumstances(asks_batch_scale=False)
-    assert not planned(Category.GPU_OOM, "t", circumstances=never).retries
 
 
 def test_memory_in_pieces():
