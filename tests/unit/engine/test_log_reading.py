@@ -203,11 +203,21 @@ def test_malformed_and_absurd_lines_are_skipped(training):
 
 
 def test_a_binary_log_and_a_line_without_end(training):
-    """Bad input: what is around it is still read."""
+    """Bad input: what is around it is still read, also when the line grows while it is read."""
     training.say(_line(1))
     training.say(os.urandom(500_000) + b"\n")
-    training.say(b"x" * 20_000_000 + b"\n")
-    training.say(_line(2))
+    for _ in range(100):
+        training.say(b"x" * 1_000_000)
+    training.say("\n" + _line(2))
+    until(lambda: training.steps() == [1, 2])
+
+
+def test_a_line_of_a_hundred_megabytes_that_is_there_at_once(training):
+    """Bad input: it is passed over, not read."""
+    training.say(_line(1))
+    until(lambda: training.steps() == [1])
+    training.say(b"x" * 100_000_000)
+    training.say("\n" + _line(2))
     until(lambda: training.steps() == [1, 2])
 
 
