@@ -38,6 +38,17 @@ function look(page: Page, hidden: boolean): Promise<void> {
   }, hidden);
 }
 
+test.each([
+  ["a desk", { width: 1360, height: 860 }],
+  ["a phone", { width: 390, height: 844 }],
+])("the top of the page is one line on %s", async (_, viewport) => {
+  const { page, wrong } = await visit(browser, yard, "/now", { viewport });
+  await page.locator('[data-state="live"]').waitFor();
+  expect((await page.locator("header.top").boundingBox())!.height).toBeLessThan(50);
+  expect(wrong).toEqual([]);
+  await page.context().close();
+});
+
 const icon = (page: Page) => page.locator('link[rel="icon"]').getAttribute("href");
 
 test("a training of last year that fails tonight needs you, with what to do beside it; dismissed it comes back when it fails again", async () => {
@@ -127,7 +138,7 @@ test("a hidden tab tells of the end of a job of mine when it was asked to", asyn
 });
 
 test("the grace of a job that is being cancelled falls in the list and on the first page", async () => {
-  const job = await yard.submit({ name: "stubborn", command: STUBBORN, grace_s: 90 });
+  const job = await yard.submit({ name: "stubborn", command: STUBBORN, grace_s: 240 });
   await yard.says(job, "ready");
   const { page, wrong } = await visit(browser, yard, "/jobs");
   await yard.ask("POST", `/jobs/${job}/cancel`);
