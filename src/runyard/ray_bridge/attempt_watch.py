@@ -65,7 +65,7 @@ class AttemptWatch:
         self._slices = [
             Slice(self._attempt_id, self._folder, plan) for plan in self._spec["slices"]
         ]
-        self._stops = Stops(self._cluster, self._slices)
+        self._stops = Stops(self._cluster, self._slices, _services_s(self._spec))
         try:
             if written.first("begun") is None:
                 with self._cluster.warm.starting():
@@ -303,3 +303,9 @@ class AttemptWatch:
 def _numbered(request: stop_request.Request) -> stop_request.Request:
     """As slices hear it: between two numbers of the server there is room for one of ours."""
     return {**request, "seq": 2 * request["seq"]}
+
+
+def _services_s(spec: Record) -> float:
+    """What is left of main has its grace, and then services have theirs."""
+    has_services = any(part["spec"].get("services") for part in spec["slices"])
+    return 2 * float(spec["leftover_grace_s"]) if has_services else 0.0

@@ -23,18 +23,25 @@ _AT_ONCE = 8
 Found = dict[str, Any]  # killed, living
 
 
+class Unswept(Exception):
+    """None of its nodes could be asked."""
+
+
 def sweep(cluster: Cluster, slices: Sequence[Slice], request: Request) -> Found:
     """How many processes were killed, and those that live on. Nodes that cannot be asked have
     nothing to tell; why is in the bridge's log."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(lambda one: _sweep_one(cluster, one, request), slices))
+        asked = list(pool.map(lambda one: _sweep_one(cluster, one, request), slices))
+    found = [one for one in asked if one is not None]
+    if asked and not found:
+        raise Unswept("none of its nodes could be asked")
     return {
         "killed": sum(one["killed"] for one in found),
         "living": [process for one in found for process in one["living"]],
     }
 
 
-def _sweep_one(cluster: Cluster, one: Slice, request: Request) -> Found:
+def _sweep_one(cluster: Cluster, one: Slice, request: Request) -> Found | None:
     import ray
 
     sweeper = None
@@ -46,7 +53,7 @@ def _sweep_one(cluster: Cluster, one: Slice, request: Request) -> Found:
         return found
     except (KeyError, Late, ray.exceptions.RayError) as error:
         print(f"{one.name} could not be swept: {error}", file=sys.stderr, flush=True)
-        return {"killed": 0, "living": []}
+        return None
     finally:
         if sweeper is not None:
             with contextlib.suppress(Late, ValueError, ray.exceptions.RayError):

@@ -24,11 +24,13 @@ _KILL_AGAIN_S = 15.0
 
 
 class Stops:
-    """`send` may be called by any thread, the rest by the attempt's own."""
+    """`send` may be called by any thread, the rest by the attempt's own. `services_s` is what its
+    services may take behind the grace of its main process."""
 
-    def __init__(self, cluster: Cluster, slices: Sequence[Slice]) -> None:
+    def __init__(self, cluster: Cluster, slices: Sequence[Slice], services_s: float = 0.0) -> None:
         self._cluster = cluster
         self._slices = slices
+        self._services_s = services_s
         self._lock = threading.Lock()
         self._passing: list[tuple[Any, Slice, Request]] = []  # not known to be heard
         self._due = math.inf
@@ -39,9 +41,11 @@ class Stops:
         sent = [
             (one.actor.stop.remote(request), one, request) for one in self._slices if one.can_hear
         ]
+        grace_s = float(request["grace_s"])
+        patience_s = grace_s + (self._services_s if grace_s > 0 else 0.0) + MARGIN_S
         with self._lock:
             self._passing += sent
-            self._due = min(self._due, time.monotonic() + request["grace_s"] + MARGIN_S)
+            self._due = min(self._due, time.monotonic() + patience_s)
 
     def look(self) -> None:
         """What was lost on its way is sent again; what is overdue loses its actor."""
