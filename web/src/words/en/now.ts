@@ -21,7 +21,6 @@ export default {
   startsIn: "may start in {low} to {high}",
   gpus: "GPUs",
   noGpu: "No GPU here: jobs run on the CPU, and that is fine.",
-  free: "free",
   memory: "memory {percent} %",
   load: "load {percent} %",
   day: "Last 24 hours",

@@ -21,7 +21,6 @@ export default {
   startsIn: "预计 {low} 至 {high} 后启动",
   gpus: "GPU",
   noGpu: "这里没有 GPU: 任务在 CPU 上运行, 完全可以。",
-  free: "空闲",
   memory: "显存 {percent} %",
   load: "负载 {percent} %",
   day: "过去 24 小时",
