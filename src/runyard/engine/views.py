@@ -25,6 +25,7 @@ from runyard.stores.base import ActiveAttempt, JobFilter, JobPage, Reader
 # Only these waits end by jobs ending, which is what an estimate looks at.
 _TOLD_BY_THE_QUEUE = frozenset({reasons.QUEUED, reasons.MAX_CONCURRENT})
 _NAMED = 10  # blockers named at most, of each kind
+_NAMED_IN_LIST = 5  # as above, for each row of a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +111,29 @@ class Views:
                 dispatching=reader.flag(PAUSED_FLAG) is None,
                 max_concurrent=self._parts.settings.max_concurrent,
                 counts=counts,
-                waiting=tuple(self._waiting(reader, limit)),
+                waiting=tuple(self._waiting(reader, limit, active, running)),
                 running=tuple(running),
                 gates=self._gates(),
             )
 
-    def _waiting(self, reader: Reader, limit: int) -> list[JobView]:
-        """In queue order, so that each one's place is where it stands."""
+    def _waiting(
+        self,
+        reader: Reader,
+        limit: int,
+        active: Sequence[ActiveAttempt],
+        running: Sequence[JobView],
+    ) -> list[JobView]:
+        """In queue order, so that each one's place is where it stands, behind those above it."""
         views = self._briefs(reader, reader.waiting_jobs(limit))
-        running = reader.active_attempts()
-        told = forecasts(self._parts.board, running, self._parts.clock())
+        told = forecasts(self._parts.board, active, self._parts.clock())
+        ahead = [view.job.ref for view in views[:_NAMED_IN_LIST]]
+        busy = [view.job.ref for view in running[:_NAMED_IN_LIST]]
         placed = []
         for place, view in enumerate(views, start=1):
-            wait = self._wait(view, running, told, place if view.job.ready else None, ())
+            if view.job.ready:
+                wait = self._wait(view, active, told, place, (*ahead[: place - 1], *busy))
+            else:
+                wait = self._wait(view, active, told, None, _waited_for(view.reason))
             placed.append(replace(view, wait=wait))
         return placed
 
@@ -212,6 +223,13 @@ class Views:
             attempt = attempts.get(job.attempt_id())
             views.append(JobView(job, reason, attempt, (), None, watched=watched))
         return views
+
+
+def _waited_for(reason: Reason | None) -> tuple[str, ...]:
+    """The jobs that a reason names, so that a list needs no question for each row."""
+    if reason is None or reason.code != reasons.DEPENDENCY:
+        return ()
+    return tuple(str(one["job"]) for one in reason.params["jobs"][:_NAMED_IN_LIST])
 
 
 def _preflight_of(reader: Reader, job: Job) -> Mapping[str, Any] | None:

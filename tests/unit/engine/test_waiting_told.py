@@ -29,6 +29,26 @@ def test_an_estimate_where_the_queue_decides(busy):
     assert wait.est_start_high == pytest.approx(latest, abs=5)
 
 
+def blockers_listed(engine):
+    return {view.job.ref: view.wait.blockers for view in engine.yard.queue_status().waiting}
+
+
+def test_the_queue_tells_behind_whom_each_row_stands(busy):
+    """R13: those above it and what runs, of a dependency the jobs it needs; as many as help."""
+    first, second = busy.submit(), busy.submit()
+    later = busy.submit(depends_on=[second])
+    held = busy.submit(hold=True)
+    assert blockers_listed(busy) == {
+        first: (busy.blocker,),
+        second: (first, busy.blocker),
+        later: (second,),
+        held: (),
+    }
+    more = [busy.submit() for _ in range(6)]
+    five = (first, second, *more[:3])
+    assert blockers_listed(busy)[more[-1]] == (*five, busy.blocker)
+
+
 def assert_no_estimate(engine, ref, code):
     engine.wait_reason(ref, code)
     wait = engine.yard.job(ref).wait
