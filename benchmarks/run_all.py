@@ -17,6 +17,7 @@ QUESTIONS = (
     "deep_queue",
     "idle_cost",
     "watch_cost",
+    "metric_flood",
     "adoption",
     "cancel_tree",
     "random_kills",
