@@ -169,7 +169,10 @@ def test_a_program_that_tells_of_itself(tmp_path):
     """R15: reported steps and losses are the true ones; checkpoints are told."""
     metrics = tmp_path / "metrics.jsonl"
     lines, truth = tell(tmp_path, metrics)
-    points = [line for line in lines if isinstance(line, Point)]
+    points = [line for line in lines if isinstance(line, Point) and line.values]
+    assert [line.phase for line in lines if isinstance(line, Point) and line.phase] == [
+        "saving"
+    ] * 3
     assert [(p.step, p.values["loss"]) for p in points] == truth["losses"]
     assert points[-1].fraction == 1.0
     saved = [line for line in lines if isinstance(line, Checkpoint)]

@@ -60,7 +60,8 @@ class RunyardCallback(Callback):
             self._stop(trainer)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        self._tell(trainer, with_metrics=False, phase="evaluating")
+        if not trainer.sanity_checking:  # before the first step, where nobody waits for one
+            self._tell(trainer, with_metrics=False, phase="evaluating")
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         if not trainer.sanity_checking:
