@@ -224,6 +224,7 @@ def _docker_options(settings: Settings) -> DockerOptions:
     host = settings.docker_host
     return DockerOptions(
         sockets=tuple(engine_sockets.candidates(host, os.environ, os.getuid())),
+        other_sockets=tuple(engine_sockets.usual(os.environ, os.getuid())),
         network=settings.docker_network,
         user=settings.docker_user,
         shm_mb=int(settings.docker_shm_gb * 1024),

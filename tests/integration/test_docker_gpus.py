@@ -12,11 +12,13 @@ import os
 import pytest
 
 from docker_engine import IMAGE, host_places, running_engine
-from engine_yard import EngineYard
+from engine_yard import ANN, EngineYard
 from runyard.cli import wording
 from runyard.executors.docker import DockerExecutor
 from runyard.executors.docker_plan import DockerOptions
 from runyard.executors.local import LocalExecutor
+from runyard.probes.base import GpuProcess
+from runyard.supervisor import process_table
 from runyard.supervisor.engine_http import Engine
 from scripted_machine import ScriptedMachine
 from yards import keepers_of, until
@@ -30,7 +32,7 @@ HOOK = "nvidia-container-runtime-hook"
 def make_gpu_yard(tmp_path):
     made = []
 
-    def make(engine):
+    def make(engine, gpu_count=3):
         data = tmp_path / "data"
         for name in ("attempts", "locks"):
             (data / name).mkdir(parents=True)
@@ -41,7 +43,8 @@ def make_gpu_yard(tmp_path):
             mounts=tuple(f"{place}:ro" for place in host_places()),
         )
         docker = DockerExecutor(local, data, "node-1", options)
-        machine = ScriptedMachine(gpu_count=3)
+        machine = ScriptedMachine(gpu_count)
+        machine.tag_of = process_table.tag
         yard = EngineYard(
             data, executor=local, machine=machine, others=[docker], images=docker.images
         )
@@ -73,6 +76,42 @@ def ended(yard, ref):
 
 def log_of(yard, ref):
     return (yard.settings.data_dir / "attempts" / f"{ref}.1" / "out.log").read_text().split()
+
+
+def is_up(yard, ref):
+    """Until it said so; the processes of its container."""
+    yard.wait(ref, "running")
+    until(lambda: "up" in log_of(yard, ref), 60)
+    folder = yard.settings.data_dir / "attempts" / f"{ref}.1"
+    started = json.loads((folder / "container-started.json").read_text())
+    return [started["pid"], *process_table.descendants(started["pid"])]
+
+
+def on_gpu(*pids):
+    return [GpuProcess(pid, 900) for pid in pids]
+
+
+def test_two_shares_of_a_gpu_are_used_at_once(make_gpu_yard, engine_with_gpus):
+    """R13, R34: what a container has on its GPU is the job's own, and keeps no other share of it
+    from being given; a stranger's process does."""
+    yard = make_gpu_yard(engine_with_gpus, gpu_count=1)
+    script = "echo up; sleep 600"
+    share = {"image": IMAGE, "gpu_count": 0.4, "grace_s": 0}
+    first = yard.submit(script, **share)
+    *_, job = is_up(yard, first)
+    yard.machine.on_gpu["GPU-0"] = on_gpu(job)
+    yard.parts.machine.refresh()
+    second = yard.submit(script, **share)
+    *_, other = is_up(yard, second)
+    assert yard.status(first) == yard.status(second) == "running"
+    yard.machine.on_gpu["GPU-0"] = on_gpu(job, other, os.getpid())
+    yard.parts.machine.refresh()
+    assert [one.pid for one in yard.parts.machine.capacity.gpus[0].holders] == [os.getpid()]
+    for ref in (first, second):
+        yard.yard.cancel(ref, ANN)
+    yard.machine.on_gpu.clear()
+    for ref in (first, second):
+        yard.wait(ref, "cancelled")
 
 
 def test_an_engine_without_gpus_is_named(make_gpu_yard, docker_engine):

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from image_jobs import LOOP, folder, run, settings_for, up, up_until_told
-from runyard.supervisor import journal
+from runyard.supervisor import journal, process_table
 from yards import keeper_pid, keepers_of, kill9, until
 
 pytestmark = pytest.mark.root
@@ -68,6 +68,23 @@ def test_it_gets_what_it_asked_for(yard, engine):
     privileges, shared = yard.logs(ref)[:2]
     assert privileges.split() == ["NoNewPrivs:", "1"]
     assert shared.split()[1] == "256"
+    assert yard.cancel(ref).body["status"] == "cancelled"
+
+
+def test_its_processes_are_known_from_outside(yard, engine):
+    """R42: what runs inside has the attempt's tag, whatever it does to its environment; an
+    innocent container of the same engine has none."""
+    ref = up(yard, f"env -i sh -c '{LOOP}' & wait")
+    record = journal.read(str(folder(yard, ref)))
+    [container] = engine.containers()
+    first = engine.inspect(container)["State"]["Pid"]
+    inside = process_table.descendants(first)
+    assert len(inside) >= 2
+    # The engine's own init may be the first process; it is not the job's.
+    assert {process_table.tag(pid) for pid in inside} == {record.spec["tag"]}
+    with engine.container("sleep", "600") as innocent:
+        pid = engine.inspect(innocent)["State"]["Pid"]
+        assert process_table.tag(pid) is None
     assert yard.cancel(ref).body["status"] == "cancelled"
 
 

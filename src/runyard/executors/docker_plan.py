@@ -9,15 +9,20 @@ from typing import Any
 
 from runyard.executors import docker_files
 from runyard.executors.base import ContainerLaunch, Launch, ServiceLaunch
-from runyard.supervisor import protocol
+from runyard.supervisor import engine_sockets, protocol
 
 WORKSPACE = "/workspace"
 IMAGE_USER = "image"
-_HOST_NETWORK = "host"
+HOST_NETWORK = "host"
 _MB = 1024 * 1024
 _MOST_LINKS = 1000
-# The job opens the log by itself: what it writes needs neither us nor the engine to arrive.
-_WRAPPER = 'exec >>"$1" 2>&1 </dev/null || exit 125; echo $$ >"$2"; shift 2; exec "$@"'
+# The job opens the log by itself: what it writes needs neither us nor the engine to arrive. The
+# limit is the attempt's tag, by which the server knows its processes from outside: -w in dash and
+# busybox, -x in bash. As a limit of the engine's it would replace podman's default limits.
+_WRAPPER = (
+    'exec >>"$1" 2>&1 </dev/null || exit 125; echo $$ >"$2"; '
+    'ulimit -w "$3" 2>/dev/null || ulimit -x "$3" 2>/dev/null; shift 3; exec "$@"'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +30,10 @@ class DockerOptions:
     """What the settings say about containers."""
 
     sockets: tuple[str, ...] = ()  # of engines: the first that answers
+    other_sockets: tuple[str, ...] = ()  # of engines that are never asked, and never inside
     network: str = "bridge"
     user: str = ""  # empty: the server's own; image: the image's; else UID:GID
-    shm_mb: int = 0  # 0: as much as it has memory
+    shm_mb: int = 0  # 0: as much as it has memory, half of the machine's without a limit
     mounts: tuple[str, ...] = ()  # HOST[:INSIDE][:ro], into every container
     pull: str = "missing"
 
@@ -45,15 +51,28 @@ class Owner:
     data_dir: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """What one container of an attempt runs; its files are at the same paths outside."""
+
+    service: str  # empty: the job itself
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    grace_s: float
+    log: str
+    pid_file: str
+
+
 def main_plan(launch: Launch, owner: Owner, options: DockerOptions) -> dict[str, Any]:
     """The plan of the runner of an attempt's main container."""
-    if launch.services and options.network != _HOST_NETWORK:
+    if launch.services and options.network != HOST_NETWORK:
         message = "services of containers need docker_network = host"
         raise PlanRefused(22, message, launch.services[0].name)
     folder = protocol.attempt_folder(owner.data_dir, launch.attempt_id)
     argv, env = _command(launch)
-    body = _body(launch, argv, env, protocol.LOG, folder, owner, options)
-    return _plan(launch, owner, options, "", launch.grace_s, body)
+    pid_file = f"{folder}/{docker_files.MAIN_PID}"
+    program = _Program("", argv, env, launch.grace_s, f"{folder}/{protocol.LOG}", pid_file)
+    return _plan(launch, program, owner, options)
 
 
 def _command(launch: Launch) -> tuple[tuple[str, ...], Mapping[str, str]]:
@@ -73,53 +92,46 @@ def service_plan(
 ) -> dict[str, Any]:
     """The same for one of its services, which ends soon after it is asked to."""
     folder = protocol.attempt_folder(owner.data_dir, launch.attempt_id)
-    log = protocol.service_log(service.name)
+    log = f"{folder}/{protocol.service_log(service.name)}"
     env = {**launch.env, **service.env}
-    body = _body(launch, service.argv, env, log, folder, owner, options)
     grace_s = max(0.0, launch.leftover_grace_s - 1.0)
-    return _plan(launch, owner, options, service.name, grace_s, body)
+    program = _Program(service.name, service.argv, env, grace_s, log, f"{log}.pid")
+    return _plan(launch, program, owner, options)
 
 
 def _plan(
-    launch: Launch,
-    owner: Owner,
-    options: DockerOptions,
-    service: str,
-    grace_s: float,
-    body: dict[str, Any],
+    launch: Launch, program: _Program, owner: Owner, options: DockerOptions
 ) -> dict[str, Any]:
     container = _container(launch)
-    inside = [*_own_folders(container)]
+    names = ("runyard", owner.server_id, launch.attempt_id, program.service)
     return {
         "attempt_id": launch.attempt_id,
-        "service": service,
+        "service": program.service,
         "socket": owner.socket,
-        "name": "-".join(filter(None, ("runyard", owner.server_id, launch.attempt_id, service))),
+        "name": "-".join(filter(None, names)),
         "image": container.image,
         "pull": options.pull,
-        "grace_s": grace_s,
+        "grace_s": program.grace_s,
+        "log": program.log,
+        "pid_file": program.pid_file,
         "own_user": not options.user,
-        "open": inside if options.user else [],
-        "body": body,
+        "open": _own_folders(container) if options.user else [],
+        "body": _body(launch, program, owner, options),
     }
 
 
 def _body(
-    launch: Launch,
-    argv: tuple[str, ...],
-    env: Mapping[str, str],
-    log: str,
-    folder: str,
-    owner: Owner,
-    options: DockerOptions,
+    launch: Launch, program: _Program, owner: Owner, options: DockerOptions
 ) -> dict[str, Any]:
     container = _container(launch)
-    pid_file = docker_files.MAIN_PID if log == protocol.LOG else f"{log}.pid"
+    folder = protocol.attempt_folder(owner.data_dir, launch.attempt_id)
+    env = _environment(launch, program.env, folder)
+    given = (program.log, program.pid_file, str(launch.tag))
     asked: dict[str, Any] = {
         "Image": container.image,
-        "Entrypoint": ["/bin/sh", "-c", _WRAPPER, "sh", f"{folder}/{log}", f"{folder}/{pid_file}"],
-        "Cmd": list(argv),
-        "Env": [f"{name}={value}" for name, value in _environment(launch, env, folder).items()],
+        "Entrypoint": ["/bin/sh", "-c", _WRAPPER, "sh", *given],
+        "Cmd": list(program.argv),
+        "Env": [f"{name}={value}" for name, value in env.items()],
         "WorkingDir": launch.cwd,
         "Labels": {
             docker_files.ATTEMPT_LABEL: launch.attempt_id,
@@ -151,7 +163,7 @@ def _host_config(
         "SecurityOpt": ["no-new-privileges:true"],
         "Privileged": False,
         "NanoCpus": min(container.cpu_milli, cores * 1000) * 1_000_000,
-        "ShmSize": (options.shm_mb * _MB) or memory or _half_of_memory(),
+        "ShmSize": options.shm_mb * _MB or memory or _half_of_the_machines_memory(),
         # Only for what goes wrong before the job has its own log.
         "LogConfig": {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "1"}},
     }
@@ -199,12 +211,17 @@ def _mounts(
     for name in (protocol.JOURNAL, docker_files.PLAN):
         target = f"{folder}/{name}"
         found[target] = _mount(target, target, read_only=True)
-    for mount in found.values():
-        # Who has the engine has the machine.
-        if _holds(mount["Source"], owner.socket):
-            message = "the engine's socket would be inside the container"
-            raise PlanRefused(13, message, mount["Source"])
+    _refuse_engines([mount["Source"] for mount in found.values()], owner, options)
     return list(found.values())
+
+
+def _refuse_engines(sources: list[str], owner: Owner, options: DockerOptions) -> None:
+    """Who has an engine has the machine: also one that is not ours, or not started yet."""
+    sockets = (owner.socket, *options.sockets, *options.other_sockets)
+    for source in sources:
+        if any(_holds(source, path) for path in filter(engine_sockets.is_local, sockets)):
+            message = "an engine's socket would be inside the container"
+            raise PlanRefused(13, message, source)
 
 
 def _own_folders(container: ContainerLaunch) -> list[str]:
@@ -240,10 +257,11 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def _is_published(network: str) -> bool:
-    return network not in (_HOST_NETWORK, "none") and not network.startswith("container:")
+    return network not in (HOST_NETWORK, "none") and not network.startswith("container:")
 
 
-def _half_of_memory() -> int:
+def _half_of_the_machines_memory() -> int:
+    """What a tmpfs is made with, as on the machine itself: nothing of it is taken in advance."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 

@@ -222,9 +222,8 @@ class Runner:
     def _ask_to_end(self) -> None:
         """The job's whole process group, as outside of containers: the init would tell its first
         process only, and a shell there keeps it to itself."""
-        path = self.plan["body"]["Entrypoint"][5]
         try:
-            with open(path, encoding="ascii") as file:
+            with open(self.plan["pid_file"], encoding="ascii") as file:
                 group = int(file.read())
             command = ["/bin/sh", "-c", f"kill -s TERM -- -{group}"]
             if group > 1 and self._execute(command) == 0:
@@ -314,7 +313,7 @@ class Runner:
         return f"{service}-{name}" if service else name
 
     def _log_is_empty(self) -> bool:
-        return os.stat(self.plan["body"]["Entrypoint"][4]).st_size == 0
+        return os.stat(self.plan["log"]).st_size == 0
 
     def _keep_engine_log(self) -> None:
         """The shell could not even open the job's log: what it said about that."""

@@ -16,6 +16,11 @@ def candidates(configured: str, environment: Mapping[str, str], uid: int) -> lis
     given = configured or environment.get("DOCKER_HOST", "")
     if given:
         return [given.removeprefix(_UNIX)]
+    return usual(environment, uid)
+
+
+def usual(environment: Mapping[str, str], uid: int) -> list[str]:
+    """Of Docker and podman, the machine's own and the user's."""
     runtime = environment.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}"
     return [
         "/var/run/docker.sock",

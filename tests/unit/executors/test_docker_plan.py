@@ -1,6 +1,8 @@
 """What an engine is asked for, from what a launch says."""
 
 import os
+import shutil
+import subprocess
 
 import pytest
 
@@ -36,7 +38,7 @@ def mounts(asked):
 def test_the_command_opens_its_log_by_itself():
     asked = body()
     assert asked["Entrypoint"][:2] == ["/bin/sh", "-c"]
-    assert asked["Entrypoint"][4] == f"{FOLDER}/out.log"
+    assert asked["Entrypoint"][4:] == [f"{FOLDER}/out.log", f"{FOLDER}/main.pid", "7"]
     assert asked["Cmd"] == ["python", "train.py"]
     assert asked["WorkingDir"] == "/workspace"
     assert "MINE=x=y" in asked["Env"]
@@ -124,6 +126,35 @@ def test_the_engine_is_never_inside(place):
         body(ContainerLaunch("t", writable=(place,)))
     with pytest.raises(PlanRefused, match="socket"):
         body(options=DockerOptions(mounts=(f"{place}:/x:ro",)))
+
+
+def test_no_other_engine_is_inside_either():
+    """R34: one that is not asked, or not started yet, has the machine too; one elsewhere has
+    not."""
+    options = DockerOptions(sockets=("/a/docker.sock",), other_sockets=("/b/podman/podman.sock",))
+    for place in ("/a", "/b", "/b/podman"):
+        with pytest.raises(PlanRefused, match="socket") as refused:
+            body(ContainerLaunch("t", writable=(place,)), options=options)
+        assert refused.value.filename == place
+    elsewhere = DockerOptions(sockets=("tcp://somewhere:2375",))
+    assert body(ContainerLaunch("t", writable=(os.getcwd(),)), options=elsewhere)
+
+
+@pytest.mark.parametrize("shell", [("dash",), ("bash", "--posix"), ("busybox", "sh")])
+def test_every_shell_takes_the_tag(shell, tmp_path):
+    """R42: by it the server knows the job's processes, on a GPU and when it sweeps."""
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed")
+    tag = (1 << 61) - 1
+    asked = body(tag=tag)["Entrypoint"]
+    log, pid_file = tmp_path / "log", tmp_path / "pid"
+    program = ["cat", "/proc/self/limits"]
+    given = [asked[3], log, pid_file, asked[6]]
+    subprocess.run([*shell, *asked[1:3], *given, *program], check=True, timeout=60)
+    [told] = [line for line in log.read_text().splitlines() if line.startswith("Max file locks")]
+    assert told.split()[3:5] == [str(tag)] * 2
+    assert log.read_text().startswith("Limit")  # and nothing about the option it does not know
+    assert int(pid_file.read_text())
 
 
 def test_whom_it_runs_as():
