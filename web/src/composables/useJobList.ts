@@ -1,6 +1,6 @@
 // The list of jobs behind the filters in the URL: pages of 50, kept fresh by the live link, and
 // never moved under the reader's eyes.
-import { computed, ref, shallowRef, watch } from "vue";
+import { computed, onScopeDispose, ref, shallowRef, watch } from "vue";
 import { useRoute, useRouter } from "vue-router";
 import { api, page, type Schemas } from "@/api/client";
 import { Problem } from "@/api/problem";
@@ -10,6 +10,7 @@ import { useLink } from "@/stores/link";
 
 const PAGE = 50;
 const MOST_AT_ONCE = 500; // of the server
+const SOON_MS = 1000;
 // What was listed when the page was left: whoever comes back finds the same rows at the same place.
 const left = { filters: "", ids: [] as string[], next: null as string | null, total: null as number | null };
 /** The list as it was looked through last, for a job's page to go to the next. */
@@ -33,6 +34,9 @@ export function useJobList() {
   let atLeast = 0; // rows that somebody asked for: a reload that comes in between brings them too
   let heard: string[] = []; // new since the list was asked for, the newest first
   let placed = ""; // the filters of the rows that are shown
+  let owed = false; // to be asked anew when nobody points at the list any more
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  const judged = new Map<string, string>(); // the status in which a job was left to the server to judge
 
   const filters = computed<JobFilters>(() => ({
     status: String(route.query.status ?? "").split(",").filter((word): word is Status => STATUSES.includes(word as Status)),
@@ -76,9 +80,10 @@ export function useJobList() {
       jobs.keep(found.items, asked);
       const loaded = found.items.map((job) => job.job_id).filter((id) => jobs.row(id));
       if (cursor) ids.value = [...ids.value, ...loaded.filter((id) => !ids.value.includes(id))];
-      else place([...heard.filter((id) => !loaded.includes(id)), ...loaded]);
+      const missed = cursor ? [] : heard.filter((id) => !loaded.includes(id) && isWithin(submitted(id), loaded, found.next));
+      if (!cursor) place(inserted(loaded, missed));
       atLeast = 0;
-      total.value = found.total;
+      total.value = found.total === null ? null : found.total + missed.length;
       next.value = found.next;
       problem.value = null;
     } catch (error) {
@@ -89,27 +94,61 @@ export function useJobList() {
     }
   }
 
-  /** Also a reload of the same list leaves what somebody points at where it is. */
+  /** Also a reload of the same list leaves what somebody points at where it is: only the end may grow. */
   function place(loaded: string[]): void {
-    const known = loaded.findIndex((id) => ids.value.includes(id));
-    const above = reading.value && placed === key.value ? Math.max(known, 0) : 0;
+    const known = new Set(ids.value);
+    const last = loaded.findLastIndex((id) => known.has(id));
+    const still = reading.value && placed === key.value && last >= 0;
     placed = key.value;
-    fresh.value = loaded.slice(0, above);
-    ids.value = loaded.slice(above);
+    owed = still;
+    fresh.value = still ? loaded.slice(0, last).filter((id) => !known.has(id)) : [];
+    ids.value = still ? [...ids.value.filter((id) => jobs.row(id)), ...loaded.slice(last + 1)] : loaded;
   }
 
-  /** The server decides what a filter means; here only what is certainly right is added at once. */
-  function belongs(row: JobRow): boolean {
-    const { status, q, owner, type, label } = filters.value;
-    return (!status.length || status.includes(row.status)) && !q && !label && (!owner || row.owner === owner) && (!type || row.job_type === type);
+  const submitted = (id: string | undefined): string => String((id && jobs.row(id)?.submitted_at) || "");
+
+  /** Each where the server would list it; `more` has the newest first. */
+  function inserted(listed: readonly string[], more: readonly string[]): string[] {
+    const whole = [...listed];
+    for (const id of [...more].reverse()) {
+      const at = whole.findIndex((other) => submitted(other) <= submitted(id));
+      whole.splice(at < 0 ? whole.length : at, 0, id);
+    }
+    return whole;
+  }
+
+  /** Not of a page that nobody asked for yet. */
+  function isWithin(at: string, listed: readonly string[], further: string | null): boolean {
+    return !further || at >= submitted(listed.at(-1));
+  }
+
+  function mayBelong(row: JobRow): boolean {
+    const { status, owner, type } = filters.value;
+    return (!status.length || status.includes(row.status)) && (!owner || row.owner === owner) && (!type || row.job_type === type);
+  }
+
+  /** Only the server knows what a search and a label choose: it is asked once for each status of a job. */
+  function judge(rows: readonly JobRow[]): void {
+    const unsure = rows.filter((row) => judged.get(row.job_id) !== row.status);
+    for (const row of unsure) judged.set(row.job_id, row.status);
+    if (unsure.length) soon();
+  }
+
+  function soon(): void {
+    timer ??= setTimeout(() => {
+      timer = null;
+      if (reading.value) owed = true;
+      else void load();
+    }, SOON_MS);
   }
 
   function hear(events: Parameters<typeof jobs.hear>[0]): void {
     const { changed, deleted } = jobs.hear(events);
     if (deleted.length) forget(deleted);
     const known = new Set([...ids.value, ...fresh.value]);
-    const added = changed.filter((row) => !known.has(row.job_id) && row.retry_count === 0 && belongs(row) && isNewest(row));
+    const added = changed.filter((row) => !known.has(row.job_id) && mayBelong(row) && isWithin(submitted(row.job_id), ids.value, next.value));
     if (!added.length) return;
+    if (filters.value.q || filters.value.label) return judge(added);
     if (total.value !== null) total.value += added.length;
     const newest = added.map((row) => row.job_id).reverse();
     heard = [...newest, ...heard];
@@ -125,14 +164,16 @@ export function useJobList() {
     [ids.value, fresh.value, heard] = [ids.value.filter(stays), fresh.value.filter(stays), heard.filter(stays)];
   }
 
-  function isNewest(row: JobRow): boolean {
-    const first = ids.value[0] === undefined ? undefined : jobs.row(ids.value[0]);
-    return !first || String(row.submitted_at) >= String(first.submitted_at);
+  function showFresh(): void {
+    ids.value = inserted(ids.value, fresh.value);
+    fresh.value = [];
   }
 
-  function showFresh(): void {
-    ids.value = [...fresh.value, ...ids.value];
-    fresh.value = [];
+  function leave(): void {
+    if (fresh.value.length) showFresh();
+    if (!owed) return;
+    owed = false;
+    void load();
   }
 
   const key = computed(() => JSON.stringify(filters.value));
@@ -140,8 +181,10 @@ export function useJobList() {
     [ids.value, next.value, total.value] = [left.ids, left.next, left.total];
   }
   watch([ids, next], () => Object.assign(left, { filters: key.value, ids: ids.value, next: next.value, total: total.value }));
-  watch(reading, (looks) => !looks && fresh.value.length && showFresh());
+  watch(reading, (looks) => !looks && leave());
+  onScopeDispose(() => timer && clearTimeout(timer));
   watch(key, () => {
+    judged.clear();
     ids.value = ids.value.slice(0, PAGE);
     atLeast = 0;
     void load();
