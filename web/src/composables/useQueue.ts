@@ -30,7 +30,7 @@ export function useQueue() {
         body(api.GET("/api/v1/training/queue/history")).catch(() => null),
       ]);
       state.value = { queue: queue!, capacity: capacity ?? null, history: history ?? null };
-      jobs.keep(queue!.waiting as any, asked);
+      jobs.keep([...queue!.waiting, ...queue!.running], asked);
       problem.value = null;
     } catch (refused) {
       if (!(refused instanceof Problem)) throw refused;

@@ -6,8 +6,10 @@ export type Draft = Record<string, unknown>;
 const WISHES = [
   ...["name", "description", "job_type", "command", "working_dir", "env_vars", "image", "executor", "cpu_cores", "memory_gb", "gpu_count", "gpu_type"],
   ...["ports", "priority", "max_retries", "retry_delays", "labels", "dataset_ids", "prefetch", "output_path", "params", "checkpoint", "timeout_s"],
-  ...["grace_s", "services", "notify", "recovery", "distributed", "tty", "isolation", "lease_s", "on_lease_lost"],
+  ...["grace_s", "services", "notify", "recovery", "distributed", "tty", "isolation", "lease_s", "on_lease_lost", "depends_on"],
 ];
+const MASK = "***"; // as the server writes it, alone or inside an address
+const MASKED = ["env_vars", "services", "notify", "prefetch"]; // elsewhere three stars are three stars
 const UNSAID: Record<string, unknown> = { job_type: "single", executor: "auto", ports: 0, isolation: "none", tty: false, grace_s: 40 };
 
 function isEmpty(value: unknown): boolean {
@@ -16,19 +18,31 @@ function isEmpty(value: unknown): boolean {
   return typeof value === "object" && Object.keys(value).length === 0;
 }
 
-/** Of an existing job; masked secrets are left out, they must be given again. */
-export function draftOf(job: Record<string, unknown>): Draft {
-  const found: Draft = {};
+export interface Clone {
+  draft: Draft;
+  again: string[]; // what the server hides and must be given once more, such as env_vars.TOKEN
+}
+
+/** Of an existing job. What is masked is left out: sent as it is shown, it would be wrong and look right. */
+export function cloneOf(job: Record<string, unknown>): Clone {
+  const draft: Draft = {};
+  const again: string[] = [];
   for (const name of WISHES) {
-    const value = job[name];
-    if (!isEmpty(value) && value !== UNSAID[name]) found[name] = value;
+    const value = MASKED.includes(name) ? unmasked(job[name], name, again) : job[name];
+    if (!isEmpty(value) && value !== UNSAID[name]) draft[name] = value;
   }
-  if (found.env_vars) {
-    const kept = Object.entries(found.env_vars as Record<string, string>).filter(([, value]) => !/^\*+$/.test(value));
-    if (kept.length) found.env_vars = Object.fromEntries(kept);
-    else delete found.env_vars;
+  return { draft, again };
+}
+
+function unmasked(value: unknown, path: string, again: string[]): unknown {
+  if (typeof value === "string" && value.includes(MASK)) {
+    again.push(path);
+    return undefined;
   }
-  return found;
+  if (Array.isArray(value)) return value.map((item, place) => unmasked(item, `${path}[${place}]`, again)).filter((item) => item !== undefined);
+  if (value === null || typeof value !== "object") return value;
+  const kept = Object.entries(value).map(([name, item]) => [name, name === "command" ? item : unmasked(item, `${path}.${name}`, again)] as const);
+  return Object.fromEntries(kept.filter(([, item]) => item !== undefined));
 }
 
 /** With one field changed; an empty one is left out. */
