@@ -13,7 +13,7 @@ import pytest
 
 from docker_engine import IMAGE, DockerEngine, python_places, running_engine
 from image_jobs import SHARE, settings_for
-from yards import until
+from yards import SMALL, until
 
 pytestmark = pytest.mark.root
 
@@ -134,12 +134,35 @@ def test_a_port_of_the_hosts_network_is_the_machines(make_docker_yard, engine):
     assert not listens("127.0.0.1", port)
 
 
-def test_services_in_a_network_of_their_own_are_refused_in_words(make_docker_yard):
-    """They would not find each other; nothing runs."""
+def test_services_in_a_network_of_their_own_are_refused_at_once(make_docker_yard):
+    """R15, R34: when the job is submitted, not after its wait; nothing is queued."""
     yard = make_docker_yard("bridge")
     service = {"name": "board", "command": "sleep 600", "port": "auto"}
-    ref = yard.submit("echo ran", image=IMAGE, services=[service], **SHARE)
-    job = yard.wait(ref, "failed", seconds=60)
-    assert job["reason"]["code"] == "start_failed"
-    assert "docker_network = host" in job["reason"]["params"]["message"]
-    assert "ran" not in yard.logs(ref)
+    body = {**SMALL, **SHARE, "command": "true", "image": IMAGE, "services": [service]}
+    answer = yard.api("POST", "/jobs", body)
+    assert answer.status == 422
+    [field] = answer.body["params"]["fields"]
+    assert (field["field"], field["code"]) == ("services", "services_need_host_network")
+    assert yard.ask("/jobs") == []
+    said = yard.cli("run", "--image", IMAGE, "--service", "board=sleep 600", "--", "true")
+    assert said.returncode != 0
+    assert "docker_network = bridge" in said.stderr
+
+
+def test_a_job_and_its_services_meet_on_the_machines_loopback(make_docker_yard):
+    """R15, R34: with the host's network: waited for until it answers, reached by its URL, and
+    gone with the job."""
+    yard = make_docker_yard("host")
+    serve = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "{port}"]
+    service = {"name": "files", "command": serve, "health": "/"}
+    fetch = "import os, urllib.request as r; r.urlopen(os.environ['RUNYARD_SERVICE_FILES_URL'])"
+    ref = yard.submit(
+        [sys.executable, "-c", f"{fetch}; print('met')"],
+        image=IMAGE,
+        services=[service],
+        **SHARE,
+    )
+    yard.wait(ref, "completed", seconds=120)
+    assert yard.logs(ref) == ["met"]
+    [port] = yard.attempts(ref)[0]["ports"]
+    assert not listens("127.0.0.1", port)

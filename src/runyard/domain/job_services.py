@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from runyard.domain import errors
 from runyard.domain.job import JobSpec, Service
 
+_HOST_NETWORK = "host"  # as engines call it
+
 
 def pooled(services: Sequence[Service]) -> int:
     """How many ports of the pool they need."""
@@ -33,6 +35,19 @@ def ports(spec: JobSpec, granted: tuple[int, ...]) -> dict[str, int]:
 
 def url(port: int) -> str:
     return f"http://127.0.0.1:{port}"
+
+
+def refuse_own_networks(spec: JobSpec, container_network: str) -> None:
+    """In containers with a network of their own services would find neither each other nor their
+    job on loopback, and an engine takes connections to a port whoever is behind it: InvalidJob."""
+    if spec.image is None or not spec.services or container_network == _HOST_NETWORK:
+        return
+    message = (
+        "services of a job with an image need the network of the machine, and this server's "
+        f"containers have docker_network = {container_network}: it must be host"
+    )
+    found = {"field": "services", "code": "services_need_host_network", "message": message}
+    raise errors.InvalidJob(f"The job is not valid: services: {message}.", fields=[found])
 
 
 def refuse_ports_of_the_pool(spec: JobSpec, port_range: tuple[int, int]) -> None:

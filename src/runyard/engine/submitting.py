@@ -156,6 +156,7 @@ class Submitter:
         wanted = defaults.for_ranks(submission.wanted, submission.spec.distributed, capacity)
         request = defaults.request_for(wanted, capacity, settings.max_concurrent)
         job_services.refuse_ports_of_the_pool(submission.spec, settings.port_range)
+        job_services.refuse_own_networks(submission.spec, settings.docker_network)
         retries, grace = submission.max_retries, submission.grace_s
         # A job with an image never runs outside it.
         contained = submission.spec.image is not None and submission.spec.executor == "auto"

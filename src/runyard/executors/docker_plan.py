@@ -13,7 +13,7 @@ from runyard.supervisor import engine_sockets, protocol
 
 WORKSPACE = "/workspace"
 IMAGE_USER = "image"
-HOST_NETWORK = "host"
+_HOST_NETWORK = "host"
 _MB = 1024 * 1024
 _MOST_LINKS = 1000
 # The job opens the log by itself: what it writes needs neither us nor the engine to arrive. The
@@ -65,7 +65,7 @@ class _Program:
 
 def main_plan(launch: Launch, owner: Owner, options: DockerOptions) -> dict[str, Any]:
     """The plan of the runner of an attempt's main container."""
-    if launch.services and options.network != HOST_NETWORK:
+    if launch.services and options.network != _HOST_NETWORK:
         message = "services of containers need docker_network = host"
         raise PlanRefused(22, message, launch.services[0].name)
     folder = protocol.attempt_folder(owner.data_dir, launch.attempt_id)
@@ -257,7 +257,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def _is_published(network: str) -> bool:
-    return network not in (HOST_NETWORK, "none") and not network.startswith("container:")
+    return network not in (_HOST_NETWORK, "none") and not network.startswith("container:")
 
 
 def _half_of_the_machines_memory() -> int:

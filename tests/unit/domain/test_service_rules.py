@@ -1,5 +1,7 @@
 """Ports and environment of a job's services, and what their failure means."""
 
+from dataclasses import replace
+
 import pytest
 
 from runyard.domain import errors, job_services, reasons
@@ -77,6 +79,19 @@ def test_a_fixed_port_of_the_pool_is_refused():
         job_services.refuse_ports_of_the_pool(spec, (9000, 9001))
     [field] = caught.value.params["fields"]
     assert (field["field"], field["code"]) == ("services[1].port", "port_of_the_pool")
+
+
+@pytest.mark.parametrize("network", ["bridge", "none", "mine", "container:other"])
+def test_services_of_an_image_in_a_network_of_their_own_are_refused(network):
+    spec = facts().spec
+    job_services.refuse_own_networks(spec, network)  # without an image
+    contained = replace(spec, image="trainer:1")
+    job_services.refuse_own_networks(contained, "host")
+    job_services.refuse_own_networks(replace(contained, services=()), network)
+    with pytest.raises(errors.InvalidJob, match=network) as caught:
+        job_services.refuse_own_networks(contained, network)
+    [field] = caught.value.params["fields"]
+    assert (field["field"], field["code"]) == ("services", "services_need_host_network")
 
 
 FAILURE = {"service": "db", "code": "exited", "exit_code": 3, "signal": None, "line": "oh"}
