@@ -14,7 +14,8 @@ TEST_READY := $(VENV)/.ready-to-test
 OUTCOMES := build/outcomes
 WEB := src/runyard/web/index.html
 WEB_SOURCES := $(shell find web/src web/public -type f ! -name components.d.ts 2>/dev/null) web/index.html web/vite.config.ts web/package-lock.json
-JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# One more than there are cores: most tests wait for something most of their time.
+JOBS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1 )))
 PYTEST := $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 help:
