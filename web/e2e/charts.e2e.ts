@@ -1,5 +1,6 @@
 // R37: the charts of real jobs, in a real browser.
-import { resolve } from "node:path";
+import { writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openBrowser, visit } from "./browser";
@@ -119,5 +120,47 @@ test("a job without metrics teaches how to report some", async () => {
   await yard.reach(id, "completed");
   const { page } = await visit(browser, yard, `/jobs/${id}/charts`);
   await page.getByText("from runyard import report").waitFor();
+  await page.context().close();
+});
+
+test("the overview shows the curve that says most, the newest checkpoint, and what an ended job used", async () => {
+  const saves = `${TRAIN}\nimport pathlib; saved = pathlib.Path(os.environ['RUNYARD_OUTPUT_DIR'], 'model.bin'); saved.write_bytes(b'x' * 100)\n`;
+  const told = "report.checkpoint(str(saved), step=399)\nwhile not os.path.exists(os.environ['GO']): sum(range(10**5))";
+  const go = join(yard.folder, "go");
+  const id = await yard.submit({ ...job("whole", { GO: go }), command: [PYTHON, "-c", saves + told], labels: { team: "vision" } });
+  await until("the processor was measured", async () => (await metricsOf(id))["system.cpu_percent"]);
+  writeFileSync(go, "");
+  await yard.reach(id, "completed");
+  const { page, wrong } = await visit(browser, yard, `/jobs/${id}`);
+  await page.locator('.chart[data-metric="loss"] canvas').waitFor();
+  await page.getByText("Used at most, against requested").waitFor();
+  await page.getByText(/ \/ 0\.1 cores/).waitFor();
+  await until("the checkpoint is named", async () => /step 399/.test(await page.locator('[data-fact="checkpoint"]').innerText()));
+  await page.getByText("vision").waitFor();
+  expect(wrong).toEqual([]);
+  await page.context().close();
+});
+
+test("what an attempt measured before it was done again is drawn when it is asked for", async () => {
+  const twice = [
+    "import os, sys",
+    "from runyard import report",
+    "first = os.environ['RUNYARD_ATTEMPT'] == '1'",
+    "for step in range(50): report(step=step, loss=float('nan') if first and step > 40 else 50 - step)",
+    "sys.exit(3 if first else 0)",
+  ].join("\n");
+  const id = await yard.submit({ name: "twice", command: [PYTHON, "-c", twice], max_retries: 0 });
+  await yard.reach(id, "failed");
+  await yard.ask("POST", `/jobs/${id}/retry`);
+  await yard.reach(id, "completed");
+  const { page, wrong } = await visit(browser, yard, `/jobs/${id}/charts`);
+  await page.locator('[data-metric="loss"] canvas').waitFor();
+  const asked = page.waitForResponse((answer) => answer.url().includes("attempt=1"));
+  await page.locator('[data-choice="earlier"]').check();
+  const { series } = await (await asked).json();
+  expect(series.loss.values.at(-1)).toBe("NaN");
+  await until("it is in the address", () => page.url().includes("earlier=1"));
+  await page.locator('[data-metric="loss"] canvas').waitFor();
+  expect(wrong).toEqual([]);
   await page.context().close();
 });

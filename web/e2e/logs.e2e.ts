@@ -1,5 +1,6 @@
 // R37: the logs of real jobs, in a real browser.
-import { resolve } from "node:path";
+import { writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openBrowser, visit } from "./browser";
@@ -98,6 +99,30 @@ test("lines are wrapped when asked, and marked lines are in the address", async 
   await line(page, 199).locator("button").click();
   await line(page, 200).locator("button").click({ modifiers: ["Shift"] });
   await until("both are in the address", () => page.url().includes("line=199-200"));
+  expect(wrong).toEqual([]);
+  await page.context().close();
+});
+
+test("the log of another rank is followed to its end", async () => {
+  const go = join(yard.folder, "go");
+  const script = [
+    "import os, time",
+    "print('rank', os.environ['RANK'], 'begins')",
+    `while not os.path.exists(${JSON.stringify(go)}): time.sleep(0.05)`,
+    "print('rank', os.environ['RANK'], 'is done')",
+  ].join("\n");
+  const id = await yard.submit({ name: "ranks", command: python(script), distributed: { procs_per_node: 2 } });
+  await yard.reach(id, "running");
+  const { page, wrong } = await visit(browser, yard, `/jobs/${id}/logs?rank=1`);
+  const polled: string[] = [];
+  page.on("request", (request) => request.url().includes("raw=true") && polled.push(request.url()));
+  await until("it began", async () => (await text(page)).includes("rank 1 begins"));
+  await page.locator(".pill.on").waitFor();
+  writeFileSync(go, "");
+  await until("its last line is there", async () => (await text(page)).includes("rank 1 is done"));
+  await until("it is told that this was all", async () => /ended/.test(await page.locator(".foot").innerText()));
+  expect(await page.locator(".pill.on").count()).toBe(0);
+  expect(polled).toEqual([]);
   expect(wrong).toEqual([]);
   await page.context().close();
 });

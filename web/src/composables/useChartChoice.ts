@@ -11,10 +11,12 @@ export function useChartChoice() {
   const wanted = value("metric");
   const smoothing = useStored("runyard.charts.smoothing", 0.6);
   const pins = useStored<string[]>("runyard.charts.pins", []);
-  const asked = { axis: value("x"), zoom: value("zoom"), log: value("log"), overlays: value("with"), ranks: value("ranks") };
+  const asked = { axis: value("x"), zoom: value("zoom"), log: value("log"), overlays: value("with"), ranks: value("ranks"), earlier: value("earlier") };
 
   const axis = computed<Axis>(() => AXES.find((one) => one === asked.axis.value) ?? "step");
   const logarithmic = computed({ get: () => asked.log.value === "1", set: (on) => (asked.log.value = on ? "1" : "") });
+
+  const earlier = computed({ get: () => asked.earlier.value === "1", set: (on) => (asked.earlier.value = on ? "1" : "") });
 
   const zoom = computed<[number, number] | null>({
     get: (): [number, number] | null => {
@@ -50,7 +52,7 @@ export function useChartChoice() {
   }
 
   return {
-    wanted, axis, zoom, smoothing, logarithmic, pins, setAxis, withRanks,
+    wanted, axis, zoom, smoothing, logarithmic, earlier, pins, setAxis, withRanks,
     setRanks: (on: boolean) => (asked.ranks.value = on ? "1" : "0"),
     overlaysOf: (name: string): string[] => overlays.value.get(name) ?? [],
     overlay: (name: string, other: string) => other && write(name, [...(overlays.value.get(name) ?? []), other]),

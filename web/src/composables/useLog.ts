@@ -83,11 +83,11 @@ export function useLog(source: Ref<LogSource>) {
 
   function follow(mine: number, offset: number): void {
     const { job, rank, service } = source.value;
-    if (rank || service) return void (stop = poll(mine, offset));
+    if (service) return void (stop = poll(mine, offset));
     let first = true;
     told = offset;
     const place = attempt.value ? `${attempt.value}:${offset}` : `${offset}`;
-    stop = link.subscribe(`log:${job}:${place}`, {
+    stop = link.subscribe(`log:${job}${rank ? `/${rank}` : ""}:${place}`, {
       events: (events) => mine === turn && events.forEach(hear),
       reload: () => {
         if (!first && mine === turn) void open();
@@ -118,21 +118,32 @@ export function useLog(source: Ref<LogSource>) {
     changed();
   }
 
-  /** What the live link does not carry: other ranks and services. */
+  /** What the live link does not carry: services. Until it has ended and nothing more of it comes. */
   function poll(mine: number, from: number): () => void {
     const decoder = new TextDecoder();
     let offset = from;
-    const timer = setInterval(look, POLL_MS);
+    let over = ended.value;
     let looking = false;
+    const timer = setInterval(() => void look(), POLL_MS);
+
+    async function read(): Promise<ArrayBuffer> {
+      const part = query({ raw: true, offset, length: POLL_BYTES });
+      const answer = await api.GET("/api/v1/training/jobs/{ref}/logs", { ...part, parseAs: "arrayBuffer" });
+      return answer.data as unknown as ArrayBuffer;
+    }
+
     async function look(): Promise<void> {
-      if (looking || document.hidden || mine !== turn) return;
+      if (looking || document.hidden) return;
       looking = true;
       try {
-        const answer = await api.GET("/api/v1/training/jobs/{ref}/logs", { ...query({ raw: true, offset, length: POLL_BYTES }), parseAs: "arrayBuffer" });
-        const data = answer.data as unknown as ArrayBuffer;
-        if (mine !== turn || !data.byteLength) return;
+        const data = await read();
+        if (mine !== turn) return;
         offset += data.byteLength;
-        add(decoder.decode(data, { stream: true }));
+        if (data.byteLength) add(decoder.decode(data, { stream: true }));
+        else if (over) {
+          clearInterval(timer);
+          ended.value = true;
+        } else over = (await load({ tail: 1 })).ended; // what it wrote last is read after this
       } catch (error) {
         if (!(error instanceof Problem)) throw error; // the next look tries again
       } finally {

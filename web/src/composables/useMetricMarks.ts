@@ -2,15 +2,16 @@
 import { computed, shallowRef } from "vue";
 import { useI18n } from "vue-i18n";
 import { api, body, type Schemas } from "@/api/client";
+import type { Moment, Trouble } from "@/domain/chart";
 import { moment } from "@/domain/duration";
-import type { Moment, Trouble } from "@/components/metric/MetricChart.vue";
 import { useLink } from "@/stores/link";
+import type { Attempt } from "./useJob";
 import { useNow } from "./useNow";
 
-type Attempt = Pick<Schemas["AttemptAnswer"], "number"> & Partial<Schemas["AttemptAnswer"]>;
+type MarkedAttempt = Pick<Attempt, "number" | "started_at" | "created_at">;
 const STILL_S = 5; // an open alert grows with the time, not with every second
 
-export function useMetricMarks(jobRef: string, attempts: () => readonly Attempt[]) {
+export function useMetricMarks(jobRef: string, attempts: () => readonly MarkedAttempt[]) {
   const { t } = useI18n();
   const alerts = shallowRef<Schemas["AlertAnswer"][]>([]);
   const now = useNow();
@@ -24,11 +25,16 @@ export function useMetricMarks(jobRef: string, attempts: () => readonly Attempt[
     alerts.value = await body(asked).catch(() => alerts.value); // charts are worth seeing without them
   }
 
+  function stepOf(alert: Schemas["AlertAnswer"]): number | null {
+    const step = alert.params.bad_step ?? alert.params.step;
+    return typeof step === "number" ? step : null;
+  }
+
   /** Found somewhat later than it happened: the step it names is where the band begins. */
   function begun(alert: Schemas["AlertAnswer"]): number | null {
     const known = (alert.evidence?.series ?? {}) as Record<string, { steps: (number | null)[]; times: number[] }>;
     const series = known[String(alert.params.metric)];
-    const at = series?.steps.indexOf((alert.params.bad_step ?? alert.params.step) as number) ?? -1;
+    const at = series?.steps.indexOf(stepOf(alert)) ?? -1;
     return at < 0 ? null : (series?.times[at] ?? null);
   }
 
@@ -47,6 +53,7 @@ export function useMetricMarks(jobRef: string, attempts: () => readonly Attempt[
     alerts.value.map((alert) => ({
       from: begun(alert) ?? seconds(alert.opened_at) ?? 0,
       to: seconds(alert.closed_at) ?? (alert.status === "closed" ? (seconds(alert.seen_at) ?? 0) : slowNow.value),
+      step: stepOf(alert),
       bad: alert.level !== "warning",
       names: Object.keys((alert.evidence?.series as object | undefined) ?? {}),
     })),

@@ -1,6 +1,7 @@
 // Every metric of a job: loaded once, then told point by point. Series are no reactive things; `versions` says which changed.
 import { computed, onScopeDispose, ref, shallowReactive, shallowRef } from "vue";
 import { api, body } from "@/api/client";
+import type { operations } from "@/api/schema";
 import type { LiveEvent } from "@/api/live";
 import { Problem } from "@/api/problem";
 import { byName } from "@/domain/curve";
@@ -10,7 +11,15 @@ import { useLink } from "@/stores/link";
 const POINTS = 2000;
 const DETAIL = 10_000;
 
-export function useMetrics(jobRef: string, newestAttempt: () => number) {
+type MetricsQuery = NonNullable<operations["get_job_metrics"]["parameters"]["query"]>;
+
+export async function askMetrics(jobRef: string, query: MetricsQuery): Promise<Record<string, Points & { sampled: boolean }>> {
+  const asked = api.GET("/api/v1/training/jobs/{ref}/metrics", { params: { path: { ref: jobRef }, query } });
+  return (await body(asked)).series;
+}
+
+/** `only`: the names that are wanted; all by default. */
+export function useMetrics(jobRef: string, newestAttempt: () => number, only?: readonly string[]) {
   const series = new Map<string, Series>();
   const versions = shallowReactive(new Map<string, number>());
   const names = computed(() => [...versions.keys()].sort(byName));
@@ -30,17 +39,14 @@ export function useMetrics(jobRef: string, newestAttempt: () => number) {
     });
   }
 
-  async function ask(query: Record<string, unknown>): Promise<Record<string, Points & { sampled: boolean }>> {
-    const answer = await body(api.GET("/api/v1/training/jobs/{ref}/metrics", { params: { path: { ref: jobRef }, query: query as object } }));
-    return answer.series;
-  }
+  const ask = (query: MetricsQuery) => askMetrics(jobRef, query);
 
   async function load(): Promise<void> {
     const mine = (turn += 1);
     waiting ??= [];
     try {
       const attempt = newestAttempt();
-      const found = await ask({ points: POINTS });
+      const found = await ask({ points: POINTS, ...(only ? { keys: [...only] } : {}) });
       if (mine !== turn) return;
       for (const name of series.keys()) if (!(name in found)) forget(name);
       for (const [name, points] of Object.entries(found)) {
@@ -69,6 +75,7 @@ export function useMetrics(jobRef: string, newestAttempt: () => number) {
     for (const event of events) {
       if (event.type !== "points") continue;
       for (const [name, points] of Object.entries(event.series as Record<string, Points>)) {
+        if (only && !only.includes(name)) continue;
         const found = series.get(name) ?? seriesOf({ steps: [], times: [], values: [] }, event.attempt);
         series.set(name, found);
         add(found, points, event.attempt);

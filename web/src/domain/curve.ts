@@ -1,4 +1,5 @@
 // From points to what is drawn: an axis, a smooth line, several lines over one axis, and the facts in numbers.
+import type { Trouble } from "./chart";
 import type { Series } from "./series";
 
 export type Axis = "step" | "time" | "relative";
@@ -19,6 +20,19 @@ export function placeOf(series: Series, axis: Axis, origin: number, at: number):
   if (axis !== "step") return axis === "time" ? at : at - origin;
   const index = series.times.findIndex((time) => time >= at);
   return index < 0 ? null : (series.steps[index] ?? null);
+}
+
+/**
+ * From where to where a trouble is on the axis. Over steps the step it names is its beginning: when it was
+ * found says nothing where a later attempt did these steps again.
+ */
+export function bandOf(series: Series, axis: Axis, origin: number, trouble: Pick<Trouble, "from" | "to" | "step">): [number, number] | null {
+  const named = axis === "step" ? trouble.step : null;
+  const from = named ?? placeOf(series, axis, origin, trouble.from);
+  if (from === null) return null;
+  const end = positions(series, axis, origin).at(-1) ?? from;
+  const to = placeOf(series, axis, origin, trouble.to) ?? end;
+  return [from, Math.max(from, Math.min(to, end))];
 }
 
 /** The time at a place on the axis, to ask the server for that part. */
@@ -143,6 +157,17 @@ export function byRank(names: readonly string[]): Map<string, string[]> {
 
 export function isOfSystem(name: string): boolean {
   return name.startsWith("system.") || name.startsWith("gpu.");
+}
+
+const MAIN = ["loss", "val_loss", "accuracy", "val_accuracy", "reward", "perplexity"];
+const NEVER_MAIN = new Set(["learning_rate", "lr", "epoch", "step", "grad_norm", "total_steps", "total_epochs"]);
+
+/** The one that says most, as the server chooses it for lists. */
+export function mainOf(names: readonly string[]): string | null {
+  const known = MAIN.find((name) => names.includes(name));
+  if (known) return known;
+  const own = names.filter((name) => !NEVER_MAIN.has(name) && !isOfSystem(name) && !rankOf(name)).sort();
+  return own.find((name) => /loss/i.test(name)) ?? own[0] ?? null;
 }
 
 /** Losses first, then by name with numbers as numbers. */

@@ -23,6 +23,7 @@ export interface Drawing {
   logarithmic: boolean;
   smoothed: boolean;
   lines: number;
+  ghosts: readonly number[]; // of each faint line, the line it is an earlier attempt of; their columns come first
   limit: number | null;
   zoom: () => [number, number] | null;
   marks: () => readonly Mark[];
@@ -62,8 +63,12 @@ function moments(splits: number[]): string[] {
 }
 
 /** Two columns a line when it is smoothed (as it was, smooth), else one. */
-function seriesOptions(drawing: Drawing, palette: string[]): uPlot.Series[] {
+export function seriesOptions(drawing: Pick<Drawing, "lines" | "ghosts" | "smoothed">, palette: string[]): uPlot.Series[] {
   const found: uPlot.Series[] = [{}];
+  for (const line of drawing.ghosts) {
+    const stroke = faint(palette[line % palette.length] as string, 40);
+    found.push({ stroke, width: 1, dash: [3, 3], points: { show: false } });
+  }
   for (let index = 0; index < drawing.lines; index += 1) {
     const stroke = palette[index % palette.length] as string;
     const dash = index >= palette.length ? [6, 3] : undefined;

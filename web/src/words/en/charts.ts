@@ -1,6 +1,7 @@
 export default {
   title: "Charts",
   ranks: "All {count} ranks",
+  earlier: "Earlier attempts",
   filter: "Filter charts",
   axis: "Horizontal axis",
   axes: { step: "Step", time: "Time", relative: "Relative" },

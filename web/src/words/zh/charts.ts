@@ -1,6 +1,7 @@
 export default {
   title: "图表",
   ranks: "全部 {count} 个 rank",
+  earlier: "之前的尝试",
   filter: "筛选图表",
   axis: "横轴",
   axes: { step: "步数", time: "时间", relative: "相对时间" },
