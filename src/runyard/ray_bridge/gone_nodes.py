@@ -1,4 +1,5 @@
-"""Nodes whose Ray was found dead before the cluster calls them dead, which takes about 15 s.
+"""Nodes whose Ray was found dead, often before the cluster calls them dead (about 15 s), and
+always before the next look at all nodes.
 
 Nothing is started there meanwhile. None of them comes back: a Ray that is started again there is
 a node with another id.

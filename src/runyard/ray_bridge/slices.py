@@ -111,9 +111,11 @@ class Slice:
         """The actor that told of it is dead. Another one on its node sees that what is left there
         ends, and tells of it meanwhile; without one nothing more will be told."""
         node = str(self.facts.get("node_id", ""))
-        given_up = self._collectors >= _MOST_COLLECTORS
-        if given_up or not node or not cluster.node_alive(node):
+        if not node or self._collectors >= _MOST_COLLECTORS:
             self.give_up(why)
+            return
+        if not cluster.node_alive(node):
+            self._lose_node(cluster, node, why)
             return
         self.collector = cluster.make_collector(node, self.attempt_id, self.index)
         self._collectors += 1
@@ -129,14 +131,13 @@ class Slice:
         node = str(self.facts.get("node_id", ""))
         row = next((row for row in cluster.nodes() if row["NodeID"] == node), None)
         if row is None or not row["Alive"]:
-            self.give_up(why)
+            self._lose_node(cluster, node, why)
             return False
         if _refuses(row["NodeManagerAddress"], int(row["NodeManagerPort"])):
             # Its raylet is dead; with it Ray ends the actor, and with the actor goes the lifeline.
             self._refused_since = self._refused_since or now
             if now - self._refused_since >= _REFUSED_S:
-                cluster.gone.add(node)
-                self.give_up(why)
+                self._lose_node(cluster, node, why)
                 return False
         time.sleep(_UNAVAILABLE_PAUSE_S)
         return True
@@ -151,6 +152,11 @@ class Slice:
             "path": str(self.facts.get("folder", "")),
         }
         self._close(State.REFUSED)
+
+    def _lose_node(self, cluster: Cluster, node: str, why: str) -> None:
+        """Before its end is told: what is tried again at once must not go there."""
+        cluster.gone.add(node)
+        self.give_up(why)
 
     def give_up(self, why: str) -> None:
         self._close(State.LOST, why[:500])
