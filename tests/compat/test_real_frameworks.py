@@ -72,6 +72,10 @@ def test_a_whole_training_is_told(family, tmp_path):
     assert steps[-1] == total
     assert {line.get("total") for line in lines} == {total}
     assert names <= {name for line in lines for name in line}
+    named = {line["phase"] for line in lines if "phase" in line}
+    assert {"evaluating", "finishing"} <= named
+    assert lines[-1].get("phase") == "finishing"
+    assert family == "keras" or "saving" in named
     if family != "keras":  # which is given no saver of its own here
         saved = [line for line in told(tmp_path) if line.get("kind") == "checkpoint"]
         assert saved
