@@ -125,7 +125,9 @@ test("a hidden tab tells of the end of a job of mine when it was asked to", asyn
     };
     localStorage.setItem("runyard.telling", "on");
   });
+  const asked = page.waitForResponse((response) => /\/jobs\?.*owner=/.test(response.url())); // which of mine live
   await page.reload();
+  await (await asked).finished();
   await page.locator('[data-state="live"]').waitFor();
   await look(page, true);
   await yard.ask("POST", `/jobs/${job}/force-kill`);
