@@ -43,6 +43,15 @@ def test_every_name_is_a_test(root):
     assert not missing
 
 
+def test_both_engines_are_held_to_the_same(root):
+    rows, _ = parts(root)
+    promises = {"run", "code", "oom", "stop", "kill", "ended_409", "adopt_after_server_kill9"}
+    for engine in ("docker", "podman"):
+        prefix = f"engine_{engine}_"
+        named = {name.removeprefix(prefix) for name, _, _ in rows if name.startswith(prefix)}
+        assert named == promises
+
+
 def test_what_is_said_to_run_in_a_container_does(root):
     rows, _ = parts(root)
     said = {(file, f"test_{name}") for name, file, where in rows if "container" in where}

@@ -25,7 +25,7 @@ def yard(make_yard, engine):
     return make_yard(env=env).start()
 
 
-def test_it_ends_while_the_engine_is_away(yard, engine):
+def test_log_engine_output_when_daemon_down(yard, engine):
     """R34, R54: code and last line are kept, which an engine's own log would have lost."""
     ref, go = up_until_told(yard, 9)
     engine.kill9()

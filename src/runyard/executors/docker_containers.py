@@ -5,6 +5,7 @@ Uses the engine's Python package; it is imported when an engine is first asked, 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterable
@@ -120,14 +121,17 @@ class Containers:
     def kill(self, container_id: str) -> dict[str, Any] | None:
         """Kill it and wait until it has ended; what is known of it then, None where it is gone.
         TimeoutError if it does not die."""
-        from docker.errors import APIError
+        from docker.errors import APIError, NotFound
 
         def ask(client: Any) -> None:
-            try:
-                client.api.kill(container_id, "SIGKILL")
-            except APIError as error:
-                if error.status_code not in (404, 409):  # gone, or ended: what was wanted
-                    raise
+            with contextlib.suppress(NotFound):
+                try:
+                    client.api.kill(container_id, "SIGKILL")
+                except APIError as error:
+                    # What has ended cannot be killed: Docker says 409, podman 500.
+                    seen = client.api.inspect_container(container_id)
+                    if error.status_code != 409 and seen["State"]["Running"]:
+                        raise
 
         self._ask(ask)
         deadline = time.monotonic() + _DEATH_S
