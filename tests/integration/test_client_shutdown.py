@@ -324,6 +324,21 @@ def test_a_killed_client_leaves_no_service_behind(stage):
     stage.runs()
 
 
+def test_a_killed_client_without_a_lease_leaves_its_job_running(stage):
+    """R56: nobody asked for its end, so it stays, and can be cancelled as any other."""
+    process = stage.run(service=None)
+    begun(process)
+    ref = stage.runs()["job_id"]
+    process.kill()
+    process.wait(10)
+    stage.yard.wait(stage.yard.submit(["true"]), "completed")  # the server had time to notice
+    job = stage.yard.job(ref)
+    assert (job["status"], job["lease_s"]) == ("running", None)
+    assert stage.truth.held()
+    assert stage.yard.cancel(ref).body["status"] == "cancelled"
+    assert not stage.truth.held()
+
+
 def lease_end(yard, job):
     with contextlib.closing(
         sqlite3.connect(f"file:{yard.data}/runyard.db?mode=ro", uri=True)
