@@ -70,6 +70,17 @@ def test_the_engine_is_never_inside(make_docker_yard, docker_engine):
     assert "ran" not in yard.logs(ref)
 
 
+def test_no_other_engine_is_inside_either(make_docker_yard, tmp_path):
+    """R34: nor the place where the server's user would have a podman, whether it runs or not."""
+    place = tmp_path / "runtime" / "podman"
+    place.mkdir(parents=True)
+    yard = make_docker_yard(XDG_RUNTIME_DIR=str(place.parent)).start()
+    ref, job = run(yard, "echo ran", "failed", output_path=str(place))
+    assert job["reason"]["code"] == "start_failed"
+    assert job["reason"]["params"]["path"] == str(place)
+    assert "ran" not in yard.logs(ref)
+
+
 @pytest.mark.parametrize("configured", [True, False])
 def test_no_engine(make_yard, configured):
     """A clear reason, in the API and in words, also where nobody named an engine."""
