@@ -38,7 +38,8 @@ for step in range(start + 1, steps + 1):
 
 
 def submitted(yard, *, steps, work="pass", size=20_000, flags=(), **fields):
-    """A job to drill, cancelled itself: it is only what the clones are made of."""
+    """A job to drill, cancelled itself: it is only what the clones are made of. They take much
+    longer than a fault and the recovery from it, and are ended when those are seen."""
     code = TRAINING.replace("{work}", work).replace("{size}", str(size))
     ref = yard.submit(
         [sys.executable, "-c", code, str(steps), *flags], hold=True, grace_s=1, **fields
@@ -58,7 +59,7 @@ def quick_yard(make_yard):
 
 
 def test_kill9_of_a_job_that_resumes_passes(yard):
-    ref = submitted(yard, steps=40)
+    ref = submitted(yard, steps=400)
     code, told = drill(yard, "kill9", ref, "--after", "3s")
     assert (code, told["verdict"]) == (0, "pass"), told
     assert told["recovery_s"] > 0
@@ -87,7 +88,7 @@ def test_a_job_that_cannot_recover_fails(yard):
 
 
 def test_a_corrupt_checkpoint_is_passed_over(yard):
-    ref = submitted(yard, steps=60)
+    ref = submitted(yard, steps=400)
     code, told = drill(yard, "corrupt", ref, "--after", "1s")
     assert (code, told["verdict"]) == (0, "pass"), told
     events = yard.ask(f"/jobs/{told['job_id']}/events")
@@ -98,7 +99,7 @@ def test_a_corrupt_checkpoint_is_passed_over(yard):
 
 def test_memory_that_is_taken_away_is_felt(yard):
     """The program asks for more and more; with the fault it gets a MemoryError."""
-    ref = submitted(yard, steps=60, work="kept.append(bytearray(8 << 20))")
+    ref = submitted(yard, steps=150, work="kept.append(bytearray(8 << 20))")
     code, told = drill(yard, "oom", ref, "--after", "2s")
     assert (code, told["verdict"]) == (0, "pass"), told
     log = yard.logs(told["job_id"], attempt=1)
@@ -108,7 +109,7 @@ def test_memory_that_is_taken_away_is_felt(yard):
 def test_a_disk_that_takes_no_more_is_waited_for(yard):
     """An ordinary program, which is told "File too large" where a full disk says "No space"."""
     recovery = {"disk_full": {"delays": [1]}}
-    ref = submitted(yard, steps=20, size=3_000_000, recovery=recovery)
+    ref = submitted(yard, steps=100, size=1_500_000, recovery=recovery)
     code, told = drill(yard, "disk", ref, "--after", "1s", "--timeout", "100s")
     log = yard.logs(told["job_id"], attempt=1)
     assert "File too large" in log[-1], (told, log[-3:])
@@ -129,7 +130,7 @@ def test_a_hang_is_noticed(quick_yard):
 def test_a_loss_that_is_no_number_is_gone_back_from(quick_yard):
     """The detectors see it, the end is a divergence, and the next attempt begins at a checkpoint
     before the bad step with half the learning rate."""
-    ref = submitted(quick_yard, steps=60, flags=("--learning_rate", "0.1"))
+    ref = submitted(quick_yard, steps=400, flags=("--learning_rate", "0.1"))
     code, told = drill(quick_yard, "nan", ref, "--after", "1s")
     assert (code, told["code"]) == (0, "drill_diverged"), told
     clone = told["job_id"]
@@ -147,7 +148,7 @@ def test_a_loss_that_is_no_number_is_gone_back_from(quick_yard):
 
 def test_a_server_that_dies_comes_back_and_goes_on(yard):
     """The clone has one attempt and one main process from its start to its end."""
-    ref = submitted(yard, steps=80)
+    ref = submitted(yard, steps=2000)
     other = yard.submit(["sleep", "600"], grace_s=1)
     yard.wait(other, "running")
     code, told = drill(yard, "server", ref, "--after", "2s")
@@ -174,7 +175,7 @@ def test_a_server_at_any_port_comes_back_at_the_same(make_yard):
     yard.url = json.loads(until(lambda: published.exists() and published.read_text()))["url"]
     until(yard.up)
     yard.key = (yard.data / "admin.key").read_text().strip()
-    ref = submitted(yard, steps=60)
+    ref = submitted(yard, steps=2000)
     code, told = drill(yard, "server", ref, "--after", "1s")
     assert (code, told["code"]) == (0, "drill_adopted"), told
     assert json.loads(published.read_text())["url"] == yard.url

@@ -55,6 +55,7 @@ class _Drill:
         self._fault = fault
         self._deadline = deadline
         self._quiet = quiet
+        self._reached: float | None = None  # by the attempt that the fault was done to
 
     def run(self, after: float) -> dict[str, Any]:
         self._say("drill_begun", job=self._clone, fault=self._fault)
@@ -157,11 +158,14 @@ class _Drill:
         return None
 
     def _is_past(self, job: dict[str, Any], struck: dict[str, Any]) -> bool:
-        """A later attempt has come further than the one that the fault was done to."""
-        number = _number(job)
-        before, now = float(struck["progress"]), float(job.get("progress") or 0.0)
-        later = job["status"] == "running" and number > int(struck["attempt"])
-        return later and 0 < before < now
+        """A later attempt has come further than the one that the fault was done to, whose last
+        progress is still told when the later one begins."""
+        if job["status"] != "running" or _number(job) <= int(struck["attempt"]):
+            return False
+        now = float(job.get("progress") or 0.0)
+        if self._reached is None:
+            self._reached = max(float(struck["progress"]), now)
+        return 0 < self._reached < now
 
     def _is_noticed(self) -> bool:
         return any(
