@@ -35,7 +35,7 @@ class SweepContract:
         serving.said(name, "up")
         swept = serving.executor.sweep([name])
         assert swept.get(name, Swept()) == Swept()
-        assert serving.look(name).sight is Sight.RUNNING
+        until(lambda: serving.look(name).sight is Sight.RUNNING, lambda: serving.look(name))
         assert place.living(name)
 
     def test_swept_by_nothing_but_its_name(self, place: ExecutorPlace, serving: Serving) -> None:
@@ -53,4 +53,4 @@ class SweepContract:
         assert swept[name].killed >= 1
         assert swept[name].living == ()
         until(lambda: not place.living(name), lambda: place.living(name))
-        assert serving.look(other).sight is Sight.RUNNING
+        until(lambda: serving.look(other).sight is Sight.RUNNING, lambda: serving.look(other))
