@@ -78,8 +78,7 @@ class PullPlan:
     def as_seen(self, reason: Reason, job: Job) -> Reason:
         """Why a job that waits for its image does so, with how far that is."""
         if reason.params.get("stage") == Stage.PULL.value:
-            told = self._told(str(reason.params.get("preparation") or ""))
-            known = {name: told[name] for name in _SHOWN if name in told}
+            known = self._progress(str(reason.params.get("preparation") or ""))
             params = {"image": job.spec.image, **reason.params, **known}
             return Reason(reasons.PULLING_IMAGE, params)
         why = self._parts.machine.missing.get(EXECUTOR)
@@ -87,18 +86,29 @@ class PullPlan:
             return reason
         return wait_reasons.executor_unavailable(EXECUTOR, why)
 
+    def with_progress(self, reason: Reason, attempt_id: str) -> Reason:
+        """Why an attempt has no container yet, with how far its own pull is, if there is one."""
+        if self._told(attempt_id).get("complete"):
+            return reason
+        return Reason(reason.code, {**reason.params, **self._progress(attempt_id)})
+
+    def _progress(self, unit: str) -> dict[str, Any]:
+        told = self._told(unit)
+        return {name: told[name] for name in _SHOWN if name in told}
+
     def _is_here(self, image: str) -> bool | None:
         try:
             return None if self._parts.images is None else self._parts.images.is_here(image)
         except ExecutorUnavailable:
             return None
 
-    def _told(self, preparation_id: str) -> dict[str, Any]:
+    def _told(self, unit: str) -> dict[str, Any]:
+        """What was written of the pull of a preparation, or of an attempt that does its own."""
         try:
-            told = json.loads(self._progress_file(preparation_id).read_bytes())
+            told = json.loads(self._progress_file(unit).read_bytes())
         except (OSError, ValueError):
             return {}
         return told if isinstance(told, dict) else {}
 
-    def _progress_file(self, preparation_id: str) -> Path:
-        return self._attempts / preparation_id / protocol.PULL
+    def _progress_file(self, unit: str) -> Path:
+        return self._attempts / unit / protocol.PULL

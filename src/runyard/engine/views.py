@@ -11,7 +11,7 @@ from runyard.domain.job import Attempt, Job
 from runyard.domain.reasons import Reason
 from runyard.domain.scheduling import estimate
 from runyard.domain.scheduling.gates import gate_values
-from runyard.engine import cancel_reasons, container_starts, rank_states, service_states
+from runyard.engine import cancel_reasons, rank_states, service_states
 from runyard.engine.close_looks import CloseLooks
 from runyard.engine.commands import find
 from runyard.engine.main_metrics import MainMetric, MainMetrics
@@ -215,8 +215,7 @@ class Views:
                 seen = self._pull.as_seen(reason, job)
                 reason = self._prefetch.as_seen(reason, job.ref) if seen is reason else seen
             elif reason is not None and reason.code == reasons.STARTING_CONTAINER:
-                data_dir = self._parts.settings.data_dir
-                reason = container_starts.as_seen(reason, data_dir, job.attempt_id())
+                reason = self._pull.with_progress(reason, job.attempt_id())
             elif job.status is states.JobStatus.CANCELLING:
                 reason = cancel_reasons.as_seen(reason, self._parts.clock())
             watched = at_a_glance(self._parts.board, job, self._parts.clock())

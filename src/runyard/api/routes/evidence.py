@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
 
 from runyard.api import asking, log_proxy
+from runyard.api.file_answer import FileAnswer
 from runyard.api.json_body import Json, iso
 from runyard.domain import errors
 from runyard.wire import rules as shapes
@@ -19,7 +18,6 @@ from runyard.wire import rules as shapes
 router = APIRouter()
 
 Number = Annotated[int, Path(ge=1, le=2**31)]
-_PART = 256 * 1024
 
 
 @router.get(
@@ -53,14 +51,6 @@ async def get_evidence(request: Request, ref: asking.Ref, number: Number, name: 
         raise errors.NotFound(f"Attempt {number} has no such evidence.", name=name[:200])
     plain = name.endswith((".txt", ".json"))
     kind = "text/plain; charset=utf-8" if plain else "application/octet-stream"
-    headers = {"Content-Length": str(os.fstat(fd).st_size), "X-Content-Type-Options": "nosniff"}
-    return StreamingResponse(_parts(fd), media_type=kind, headers=headers)
-
-
-def _parts(fd: int) -> Iterator[bytes]:
-    """As many bytes as it had at first: NCCL may write on."""
-    left = os.fstat(fd).st_size
-    with os.fdopen(fd, "rb") as file:
-        while left > 0 and (data := file.read(min(_PART, left))):
-            left -= len(data)
-            yield data
+    file = os.fdopen(fd, "rb")
+    size = os.fstat(fd).st_size
+    return FileAnswer(file, 0, size, {"X-Content-Type-Options": "nosniff"}, media_type=kind)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from runyard.api import asking, log_proxy
+from runyard.api.file_answer import FileAnswer
 
 router = APIRouter()
 
-_PART = 256 * 1024
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 # Whatever a job wrote, a browser must not take it for a page of ours.
 _HEADERS = {
@@ -27,18 +23,6 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Accept-Ranges": "bytes",
 }
-
-
-class _FileAnswer(StreamingResponse):
-    """Closes its file also when the one who asked is gone before the first byte."""
-
-    def __init__(self, file: BinaryIO, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self._file = file
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._file:
-            await super().__call__(scope, receive, send)
 
 
 @router.get("/jobs/{ref}/files/{path:path}", operation_id="download_file", response_class=Response)
@@ -62,14 +46,7 @@ async def download(request: Request, ref: asking.Ref, path: str) -> Response:
     if not whole:
         headers["Content-Range"] = f"bytes {first}-{last}/{size}"
     length = 0 if size == 0 else last - first + 1
-    headers["Content-Length"] = str(length)
-    return _FileAnswer(
-        file,
-        _parts(file, first, length),
-        200 if whole else 206,
-        media_type="application/octet-stream",
-        headers=headers,
-    )
+    return FileAnswer(file, first, length, headers, status_code=200 if whole else 206)
 
 
 def _asked(text: str, size: int) -> tuple[int, int]:
@@ -82,11 +59,3 @@ def _asked(text: str, size: int) -> tuple[int, int]:
     first = int(found[1])
     last = min(int(found[2]), size - 1) if found[2] else size - 1
     return (first, last) if first < size and first <= last else (1, 0)
-
-
-def _parts(file: BinaryIO, first: int, length: int) -> Iterator[bytes]:
-    file.seek(first)
-    left = length
-    while left > 0 and (data := file.read(min(_PART, left))):
-        left -= len(data)
-        yield data
