@@ -41,7 +41,7 @@ class KillPoints(Storm):
 
     def strike(self, kills: int, enough: Any = None) -> None:
         """So many kills over all stages, or until `enough` says so; returns when all has ended."""
-        threads = [threading.Thread(target=self._guarded, args=(duty,)) for duty in self._duties()]
+        threads = self._threads()
         for thread in threads:
             thread.start()
         try:
@@ -57,10 +57,11 @@ class KillPoints(Storm):
         until(lambda: not self._unended(), 180, lambda: self.described(self._unended()), every=0.3)
 
     def _duties(self) -> list[Any]:
-        return [self._submit_one, self._cancel_one]
+        return [self._submit_one, self._cancel_one, self._look_at_ends]
 
     def _strike_once(self, stage: str) -> None:
-        request = getattr(self, f"_until_{stage}")(self.random)
+        self._imitate_one()
+        request = getattr(self, f"_until_{stage}")(self._fork())
         self._kill(self.random.choice(TARGETS))
         self.struck[stage] += 1
         if request is not None:
@@ -70,8 +71,9 @@ class KillPoints(Storm):
     # each returns within that stage of a job, with the request that is on its way if there is one
 
     def _until_submit(self, chosen: random.Random) -> threading.Thread:
-        request = self._request(lambda: self._submit_first(random.Random(chosen.random())))
-        time.sleep(chosen.uniform(0, 0.012))
+        seconds, its_own = chosen.uniform(0, 0.012), random.Random(chosen.random())
+        request = self._request(lambda: self._submit_first(its_own))
+        time.sleep(seconds)
         return request
 
     def _until_start(self, chosen: random.Random) -> None:
