@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from runyard.api import live_socket
-from runyard.api.routes import output_files
+from runyard.api.file_answer import FileAnswer
 
 
 def cookie_of(answer):
@@ -132,7 +132,7 @@ def test_who_leaves_before_the_first_byte_leaves_no_file_open(tmp_path):
     async def receive():
         return {"type": "http.disconnect"}
 
-    answer = output_files._FileAnswer(file, output_files._parts(file, 0, 10))
+    answer = FileAnswer(file, 0, 10, {})
     scope = {"type": "http", "asgi": {"spec_version": "2.4"}}
     with contextlib.suppress(Exception):
         asyncio.run(answer(scope, receive, send))
