@@ -46,6 +46,8 @@ def test_cancel_during_a_slow_download_and_the_next_run_goes_on_at_the_byte(yard
     receipt = yard.ask(f"/jobs/{ref}/receipt")
     assert receipt["stage"] == "prefetch"
     assert receipt["seconds"] < 20
+    [partial] = yard.folder.rglob("*.partial")
+    kept = partial.stat().st_size
 
     downloads.files["/model.bin"].rate = None
     again = yard.submit(command, prefetch=[whole, model])
@@ -54,6 +56,7 @@ def test_cancel_during_a_slow_download_and_the_next_run_goes_on_at_the_byte(yard
     second = downloads.asked("/model.bin")[-1]
     start = int(second.range.removeprefix("bytes=").rstrip("-"))
     assert 100_000 <= start < len(MODEL)
+    assert start == kept, "not a byte of what had come is fetched again, and none came afterwards"
     until(lambda: second.sent == len(MODEL) - start)  # counted when it is sent
     [told] = yard.ask(f"/jobs/{again}/explain")["downloads"]
     assert (told["name"], told["resumed_bytes"]) == ("model.bin", start)
