@@ -161,6 +161,7 @@ class Storm:
             if ref not in self.looked_at and not self._is_free(ref):
                 self.trouble.append(f"{ref} is {job['status']} and a process of it lives")
             self.looked_at.add(ref)
+        self.calm.wait(0.3)
 
     def _is_free(self, ref: str) -> bool:
         """The lock of a job that has ended: no attempt of it can want it any more."""
