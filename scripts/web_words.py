@@ -16,6 +16,9 @@ FOLDER = Path(__file__).parent.parent / "web" / "src" / "words" / "server"
 _PARTS = ("preparing_", "fetch_", "service_", "unavailable_")
 _SINGLE = ("nobody", "holder", "another_server", "suggestion", "used_", "rank_first")
 
+# Beside these the page has a button; which command does the same is for the command line to say.
+_WITH_A_BUTTON = ("held", "dispatch_paused", "node_drained")
+
 
 def words(language: str) -> dict[str, Any]:
     main = importlib.import_module(f"runyard.cli.words.{language}")
@@ -27,7 +30,7 @@ def words(language: str) -> dict[str, Any]:
     return {
         "statuses": main.STATUSES,
         "nouns": main.NOUNS,
-        "reasons": main.REASONS,
+        "reasons": {code: _without_command(code, text) for code, text in main.REASONS.items()},
         "alerts": main.ALERTS,
         "deliveryErrors": main.DELIVERY_ERRORS,
         "warnings": main.WARNINGS,
@@ -40,6 +43,10 @@ def words(language: str) -> dict[str, Any]:
         "story": repair.STORY,
         "findings": preflight.FINDINGS,
     }
+
+
+def _without_command(code: str, text: str) -> str:
+    return text.partition(";")[0] if code in _WITH_A_BUTTON else text
 
 
 def text(language: str) -> str:

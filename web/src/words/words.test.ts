@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import en from "./en";
+import serverEnglish from "./server/en.json";
+import serverChinese from "./server/zh.json";
 import zh from "./zh";
 
 function keys(value: object, before = ""): string[] {
@@ -22,4 +24,10 @@ test("both languages say the same things", () => {
 
 test("both languages use the same parameters", () => {
   for (const key of keys(en)) expect(new Set(holes(at(zh, key))), key).toEqual(new Set(holes(at(en, key))));
+});
+
+test("beside a button no command is told", () => {
+  for (const reasons of [serverEnglish.reasons, serverChinese.reasons]) {
+    for (const [code, text] of Object.entries(reasons)) expect(text, code).not.toContain("runyard ");
+  }
 });

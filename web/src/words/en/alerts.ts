@@ -15,7 +15,7 @@ export default {
   line: "Log line",
   excerpt: "Around that time",
   machine: "machine {node}",
-  actions: { notify: "notify", cancel: "cancel the job", "checkpoint-and-stop": "save a checkpoint and stop", retry: "end this attempt and retry" },
+  actions: { notify: "notify", cancel: "cancel the job", "checkpoint-and-stop": "save a checkpoint and stop", retry: "end this attempt and retry", swept: "ended what was left of it" },
   rule: {
     name: "Name",
     expression: "When",

@@ -29,7 +29,7 @@ export default {
     url: "Address",
     secret: "Secret (signs what is sent)",
     events: "Told about",
-    event: { completed: "completed", failed: "failed", cancelled: "cancelled", repaired: "repaired", alert: "alerts" },
+    event: { completed: "completed", failed: "failed", cancelled: "cancelled", repaired: "repaired", alert: "alerts", test: "test" },
     add: "New target",
     test: "Send a test",
     sent: "It arrived.",

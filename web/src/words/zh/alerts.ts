@@ -15,7 +15,7 @@ export default {
   line: "日志行",
   excerpt: "当时的数据",
   machine: "机器 {node}",
-  actions: { notify: "通知", cancel: "取消任务", "checkpoint-and-stop": "保存检查点并停止", retry: "结束本次尝试并重试" },
+  actions: { notify: "通知", cancel: "取消任务", "checkpoint-and-stop": "保存检查点并停止", retry: "结束本次尝试并重试", swept: "清理了残留进程" },
   rule: {
     name: "名称",
     expression: "条件",

@@ -29,7 +29,7 @@ export default {
     url: "地址",
     secret: "密钥 (用于签名)",
     events: "通知内容",
-    event: { completed: "完成", failed: "失败", cancelled: "取消", repaired: "已修复", alert: "告警" },
+    event: { completed: "完成", failed: "失败", cancelled: "取消", repaired: "已修复", alert: "告警", test: "测试" },
     add: "新建目标",
     test: "发送测试",
     sent: "已送达。",
