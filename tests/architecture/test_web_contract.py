@@ -52,6 +52,42 @@ def test_components_of_the_page_stay_small(root):
     assert not long, f"split these by noun: {long}"
 
 
+# Worked on elsewhere when the limit came; each leaves this list with its next change.
+_STILL_WIDE = frozenset(
+    {
+        "GpuStrip.vue",
+        "GpuTable.vue",
+        "JobBlockers.vue",
+        "JobDraftForm.vue",
+        "JobDraftPreview.vue",
+        "JobFilters.vue",
+        "JobListView.vue",
+        "JobSubmitDialog.vue",
+        "QueueTable.test.ts",
+        "QueueTable.vue",
+        "QueueView.vue",
+        "jobDraft.test.ts",
+        "jobDraft.ts",
+        "madeUpGpus.ts",
+        "useJobList.test.ts",
+        "useJobList.ts",
+    }
+)
+
+
+def test_lines_of_the_page_are_short_enough_to_read(root):
+    """Sentences of words/ are as long as they are; schema.d.ts is made."""
+    wide = [
+        f"{path.relative_to(root)}:{number}"
+        for path in sorted((root / "web/src").rglob("*"))
+        if path.suffix in (".vue", ".ts", ".css") and "words" not in path.parts
+        if path.name not in ("schema.d.ts", "components.d.ts", *_STILL_WIDE)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if len(line) > 140
+    ]
+    assert not wide, f"one attribute or property a line: {wide}"
+
+
 def test_only_the_client_calls_the_server(root):
     """Refusals, the session and the sub-path are handled in one place."""
     allowed = {"client.ts"}

@@ -19,8 +19,16 @@ const app = createApp(App).use(createPinia());
 /** What the first page needs and nothing else waits for: asked for at once, not one after the other. */
 async function prepare(): Promise<void> {
   const { matched } = router.resolve(router.options.history.location);
-  const views = matched.map((record) => record.components?.default).filter((view): view is () => Promise<unknown> => typeof view === "function");
-  await Promise.all([speak(), useSession().find().catch(() => undefined), ...views.map((view) => view().catch(() => undefined))]);
+  const views = matched
+    .map((record) => record.components?.default)
+    .filter((view): view is () => Promise<unknown> => typeof view === "function");
+  await Promise.all([
+    speak(),
+    useSession()
+      .find()
+      .catch(() => undefined),
+    ...views.map((view) => view().catch(() => undefined)),
+  ]);
 }
 
 await prepare();

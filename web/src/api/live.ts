@@ -48,8 +48,7 @@ export class LiveLink {
 
   constructor(
     private readonly told: (state: LinkState) => void,
-    private readonly make: () => WebSocket = () =>
-      new WebSocket(addressOf(`${BASE}/monitor/ws`).replace(/^http/, "ws"), ["runyard"]),
+    private readonly make: () => WebSocket = () => new WebSocket(addressOf(`${BASE}/monitor/ws`).replace(/^http/, "ws"), ["runyard"]),
   ) {}
 
   open(): void {
@@ -66,7 +65,10 @@ export class LiveLink {
     const kept = new Set(all.filter((topic) => [...topic.handlers].some(staysOn)));
     if (!kept.size) return this.pause();
     const heard = this.kept ?? new Set(all);
-    const [left, joined] = [all.filter((topic) => heard.has(topic) && !kept.has(topic)), all.filter((topic) => kept.has(topic) && !heard.has(topic))];
+    const [left, joined] = [
+      all.filter((topic) => heard.has(topic) && !kept.has(topic)),
+      all.filter((topic) => kept.has(topic) && !heard.has(topic)),
+    ];
     this.kept = kept;
     this.wanted = true;
     if (left.length) this.send({ unsubscribe: left.map(placeOf) });

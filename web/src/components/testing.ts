@@ -7,7 +7,9 @@ import { createMemoryHistory, createRouter, type RouteRecordRaw } from "vue-rout
 import { routes } from "@/router";
 
 // Without what they show: a view that is still being loaded when the test is over would be an error.
-export const emptyRoutes = routes.map((route) => (route.redirect ? route : { ...route, component: { render: () => null } })) as RouteRecordRaw[];
+export const emptyRoutes = routes.map((route) =>
+  route.redirect ? route : { ...route, component: { render: () => null } },
+) as RouteRecordRaw[];
 
 export async function draw(component: Component, props: Record<string, unknown>, language: "en" | "zh" = "en") {
   await speak(language);

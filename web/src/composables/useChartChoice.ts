@@ -11,7 +11,14 @@ export function useChartChoice() {
   const wanted = value("metric");
   const smoothing = useStored("runyard.charts.smoothing", 0.6);
   const pins = useStored<string[]>("runyard.charts.pins", []);
-  const asked = { axis: value("x"), zoom: value("zoom"), log: value("log"), overlays: value("with"), ranks: value("ranks"), earlier: value("earlier") };
+  const asked = {
+    axis: value("x"),
+    zoom: value("zoom"),
+    log: value("log"),
+    overlays: value("with"),
+    ranks: value("ranks"),
+    earlier: value("earlier"),
+  };
 
   const axis = computed<Axis>(() => AXES.find((one) => one === asked.axis.value) ?? "step");
   const logarithmic = computed({ get: () => asked.log.value === "1", set: (on) => (asked.log.value = on ? "1" : "") });
@@ -23,7 +30,8 @@ export function useChartChoice() {
       const [from = NaN, to = NaN] = asked.zoom.value.split("~").map(Number);
       return to > from && Number.isFinite(to - from) ? [from, to] : null;
     },
-    set: (range: [number, number] | null) => (asked.zoom.value = range ? range.map((place) => Number(place.toPrecision(12))).join("~") : ""),
+    set: (range: [number, number] | null) =>
+      (asked.zoom.value = range ? range.map((place) => Number(place.toPrecision(12))).join("~") : ""),
   });
 
   /** The other ranks in the chart of the first: so many are a picture, more are a tangle. */
@@ -48,15 +56,30 @@ export function useChartChoice() {
 
   function write(name: string, others: string[]): void {
     const all = new Map(overlays.value).set(name, others);
-    asked.overlays.value = [...all].filter(([, found]) => found.length).map(([one, found]) => `${encodeURIComponent(one)}:${found.map(encodeURIComponent).join(",")}`).join(";");
+    asked.overlays.value = [...all]
+      .filter(([, found]) => found.length)
+      .map(([one, found]) => `${encodeURIComponent(one)}:${found.map(encodeURIComponent).join(",")}`)
+      .join(";");
   }
 
   return {
-    wanted, axis, zoom, smoothing, logarithmic, earlier, pins, setAxis, withRanks,
+    wanted,
+    axis,
+    zoom,
+    smoothing,
+    logarithmic,
+    earlier,
+    pins,
+    setAxis,
+    withRanks,
     setRanks: (on: boolean) => (asked.ranks.value = on ? "1" : "0"),
     overlaysOf: (name: string): string[] => overlays.value.get(name) ?? [],
     overlay: (name: string, other: string) => other && write(name, [...(overlays.value.get(name) ?? []), other]),
-    drop: (name: string, other: string) => write(name, (overlays.value.get(name) ?? []).filter((one) => one !== other)),
+    drop: (name: string, other: string) =>
+      write(
+        name,
+        (overlays.value.get(name) ?? []).filter((one) => one !== other),
+      ),
     pin: (name: string) => (pins.value = pins.value.includes(name) ? pins.value.filter((one) => one !== name) : [...pins.value, name]),
   };
 }

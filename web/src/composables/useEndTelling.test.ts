@@ -16,7 +16,15 @@ let handler: TopicHandler;
 let scope: EffectScope;
 let answers: Record<string, unknown>;
 
-const row = (id: string, status: string, more: object = {}) => ({ type: "job", job_id: id, name: id, owner: "ann", status, reason: null, ...more });
+const row = (id: string, status: string, more: object = {}) => ({
+  type: "job",
+  job_id: id,
+  name: id,
+  owner: "ann",
+  status,
+  reason: null,
+  ...more,
+});
 
 beforeEach(async () => {
   await speak("en");

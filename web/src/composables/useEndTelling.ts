@@ -38,7 +38,10 @@ export function useEndTelling(): void {
   }
 
   function tell(id: string, event: LiveEvent): void {
-    const shown = new Notification(`${event.name}: ${wording.value.status(String(event.status))}`, { body: wording.value.reason(event.reason), tag: id });
+    const shown = new Notification(`${event.name}: ${wording.value.status(String(event.status))}`, {
+      body: wording.value.reason(event.reason),
+      tag: id,
+    });
     shown.onclick = () => {
       window.focus();
       void router.push({ name: "job", params: { jobRef: id } });

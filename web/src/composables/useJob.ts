@@ -75,7 +75,8 @@ export function useJob(ref: () => string) {
     story.value = (chapters as Chapter[]) ?? [];
     attempts.value = (tried as Attempt[]) ?? [];
     explanation.value = explained;
-    const left = job.value && isEnded(job.value.status) ? await quietly(body(api.GET("/api/v1/training/jobs/{ref}/receipt", at.value))) : null;
+    const left =
+      job.value && isEnded(job.value.status) ? await quietly(body(api.GET("/api/v1/training/jobs/{ref}/receipt", at.value))) : null;
     if (mine === told) receipt.value = left;
   }
 
@@ -86,16 +87,21 @@ export function useJob(ref: () => string) {
       keep(newest as unknown as Job);
     }
     if (events.some((event) => event.type === "event")) void loadStory();
-    if (events.some((event) => event.type === "deleted")) [job.value, problem.value] = [undefined, new Problem(404, { code: "job_not_found", message: "", params: { job: ref() } })];
+    if (events.some((event) => event.type === "deleted"))
+      [job.value, problem.value] = [undefined, new Problem(404, { code: "job_not_found", message: "", params: { job: ref() } })];
   }
 
-  watch(ref, (id) => {
-    leave();
-    job.value = undefined;
-    told = stories += 1; // what was asked about the one before is not for this page
-    leave = useLink().subscribe(`job:${id}`, { events: hear, reload: () => void load(), glance: () => void glance() });
-    void load();
-  }, { immediate: true });
+  watch(
+    ref,
+    (id) => {
+      leave();
+      job.value = undefined;
+      told = stories += 1; // what was asked about the one before is not for this page
+      leave = useLink().subscribe(`job:${id}`, { events: hear, reload: () => void load(), glance: () => void glance() });
+      void load();
+    },
+    { immediate: true },
+  );
 
   return { job, story, attempts, explanation, receipt, problem, load };
 }

@@ -26,7 +26,12 @@ const CALLS: Record<Action, (job: JobRow) => Promise<unknown>> = {
 /** The problem in the reader's language, as a toast. */
 export function complain(problem: unknown): void {
   if (!(problem instanceof Problem)) throw problem;
-  ElMessage({ type: "error", message: wording.value.error(problem.code, problem.params, problem.message), showClose: true, duration: 8000 });
+  ElMessage({
+    type: "error",
+    message: wording.value.error(problem.code, problem.params, problem.message),
+    showClose: true,
+    duration: 8000,
+  });
 }
 
 export function useJobActions() {
@@ -34,7 +39,8 @@ export function useJobActions() {
 
   async function confirmed(action: Action, job: JobRow): Promise<boolean> {
     if (!ASKED_FIRST.has(action)) return true;
-    const running = action === "cancel" && job.started_at ? ` ${t("confirm.cancelCost", { span: span(since(job.started_at, Date.now())) })}` : "";
+    const running =
+      action === "cancel" && job.started_at ? ` ${t("confirm.cancelCost", { span: span(since(job.started_at, Date.now())) })}` : "";
     try {
       await ElMessageBox.confirm(t(`confirm.${action}`, { name: job.name }) + running, {
         type: "warning",

@@ -54,7 +54,10 @@ test("another rank is told by the live link, which says when it ends; nothing is
   expect([...topics.keys()]).toEqual(["log:job-a/3:1:7"]);
   await look();
   expect(asked.filter((query) => query.raw)).toEqual([]);
-  topics.get("log:job-a/3:1:7")!.events([{ type: "text", attempt: 1, offset: 7, next_offset: 13, text: "hello\n" }, { type: "end", status: "completed" }]);
+  topics.get("log:job-a/3:1:7")!.events([
+    { type: "text", attempt: 1, offset: 7, next_offset: 13, text: "hello\n" },
+    { type: "end", status: "completed" },
+  ]);
   expect(log.ended.value).toBe(true);
 });
 

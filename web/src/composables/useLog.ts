@@ -47,7 +47,12 @@ export function useLog(source: Ref<LogSource>) {
   function query(more: Record<string, number | string | boolean>) {
     const { job, rank, service } = source.value;
     const number = source.value.attempt ?? attempt.value;
-    return { params: { path: { ref: job }, query: { ...(number ? { attempt: number } : {}), ...(rank ? { rank } : {}), ...(service ? { service } : {}), ...more } } };
+    return {
+      params: {
+        path: { ref: job },
+        query: { ...(number ? { attempt: number } : {}), ...(rank ? { rank } : {}), ...(service ? { service } : {}), ...more },
+      },
+    };
   }
 
   async function load(more: Record<string, number | string | boolean>): Promise<Schemas["LogsAnswer"]> {

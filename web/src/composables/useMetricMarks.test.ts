@@ -9,21 +9,32 @@ import { useMetricMarks } from "./useMetricMarks";
 afterEach(() => void vi.restoreAllMocks());
 
 const ALERT = {
-  level: "error", status: "closed", opened_at: "2026-01-01T00:05:00Z", closed_at: "2026-01-01T00:06:00Z", seen_at: "2026-01-01T00:05:30Z",
-  params: { metric: "loss", bad_step: 250, step: 260 }, evidence: { series: { loss: { steps: [249, 250], times: [1767225899, 1767225900] } } },
+  level: "error",
+  status: "closed",
+  opened_at: "2026-01-01T00:05:00Z",
+  closed_at: "2026-01-01T00:06:00Z",
+  seen_at: "2026-01-01T00:05:30Z",
+  params: { metric: "loss", bad_step: 250, step: 260 },
+  evidence: { series: { loss: { steps: [249, 250], times: [1767225899, 1767225900] } } },
 };
 
 async function marksOf(alerts: object[]) {
   vi.spyOn(api, "GET").mockImplementation((async () => ({ data: alerts, response: new Response() })) as unknown as typeof api.GET);
   let marks!: ReturnType<typeof useMetricMarks>;
-  const attempts = [{ number: 1, started_at: "2026-01-01T00:00:00Z" }, { number: 2, started_at: "2026-01-01T00:10:00Z" }];
-  await draw(defineComponent({
-    setup() {
-      vi.spyOn(useLink(), "subscribe").mockImplementation((_, handler) => (handler.reload(), () => undefined));
-      marks = useMetricMarks("job-a", () => attempts as never);
-      return () => null;
-    },
-  }), {});
+  const attempts = [
+    { number: 1, started_at: "2026-01-01T00:00:00Z" },
+    { number: 2, started_at: "2026-01-01T00:10:00Z" },
+  ];
+  await draw(
+    defineComponent({
+      setup() {
+        vi.spyOn(useLink(), "subscribe").mockImplementation((_, handler) => (handler.reload(), () => undefined));
+        marks = useMetricMarks("job-a", () => attempts as never);
+        return () => null;
+      },
+    }),
+    {},
+  );
   await flushPromises();
   return marks;
 }

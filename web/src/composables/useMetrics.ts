@@ -98,7 +98,8 @@ export function useMetrics(jobRef: string, newestAttempt: () => number, only?: r
     const since = Math.min(...parts.map((part) => part[0]));
     const until = Math.max(...parts.map((part) => part[1]));
     const mine = turn;
-    const found = await ask({ keys, since: String(since), until: String(until), points: DETAIL }).catch(() => null); // the coarse line stays
+    const part = { keys, since: String(since), until: String(until), points: DETAIL };
+    const found = await ask(part).catch(() => null); // the coarse line stays
     if (!found || mine !== turn) return;
     for (const [name, points] of Object.entries(found)) {
       const known = series.get(name);

@@ -35,7 +35,9 @@ afterEach(() => {
 async function open(path: string) {
   await speak("en");
   const views: Record<string, Component> = { jobs: Jobs, job: Job };
-  const shown = emptyRoutes.map((route) => (views[String(route.name)] ? ({ ...route, component: views[String(route.name)] } as RouteRecordRaw) : route));
+  const shown = emptyRoutes.map((route) =>
+    views[String(route.name)] ? ({ ...route, component: views[String(route.name)] } as RouteRecordRaw) : route,
+  );
   const router = createRouter({ history: createMemoryHistory(), routes: shown });
   await router.push(path);
   const Page = defineComponent(() => {

@@ -17,7 +17,11 @@ export interface Titled {
 const pages = shallowReactive(new Map<symbol, Titled | null>()); // the last is the one that is shown
 
 function icon(colour: string): string {
-  const drawn = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1f2937"/><path d="M7 23V9h8a5 5 0 0 1 1.5 9.8L21 23" fill="none" stroke="#e5e7eb" stroke-width="3.2" stroke-linejoin="round"/><circle cx="24" cy="24" r="6" fill="${colour}"/></svg>`;
+  const drawn = [
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1f2937"/>',
+    '<path d="M7 23V9h8a5 5 0 0 1 1.5 9.8L21 23" fill="none" stroke="#e5e7eb" stroke-width="3.2" stroke-linejoin="round"/>',
+    `<circle cx="24" cy="24" r="6" fill="${colour}"/></svg>`,
+  ].join("");
   return `data:image/svg+xml,${encodeURIComponent(drawn)}`;
 }
 

@@ -10,7 +10,9 @@ const hidden = useStored<string[]>("runyard.jobs.hidden", []);
 const dense = useStored("runyard.jobs.dense", false);
 
 export function useTableLook() {
-  const shown = computed<ReadonlySet<Column>>(() => new Set(COLUMNS.filter((one) => !OPTIONAL.includes(one) || !hidden.value.includes(one))));
+  const shown = computed<ReadonlySet<Column>>(
+    () => new Set(COLUMNS.filter((one) => !OPTIONAL.includes(one) || !hidden.value.includes(one))),
+  );
 
   function show(column: Column, on: boolean): void {
     hidden.value = on ? hidden.value.filter((one) => one !== column) : [...hidden.value, column];

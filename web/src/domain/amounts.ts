@@ -10,6 +10,12 @@ export function gigabytes(value: number): string {
   return value > 0 && value < 1 ? `${Math.round(value * 1024)}MB` : `${number(Math.round(value * 10) / 10)}GB`;
 }
 
+/** Any value of a field as text; a dash where there is none. */
+export function valueText(value: unknown): string {
+  if (value === null || value === undefined) return "–";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 export function size(bytes: number): string {

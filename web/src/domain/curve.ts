@@ -26,7 +26,12 @@ export function placeOf(series: Series, axis: Axis, origin: number, at: number):
  * From where to where a trouble is on the axis. Over steps the step it names is its beginning: when it was
  * found says nothing where a later attempt did these steps again.
  */
-export function bandOf(series: Series, axis: Axis, origin: number, trouble: Pick<Trouble, "from" | "to" | "step">): [number, number] | null {
+export function bandOf(
+  series: Series,
+  axis: Axis,
+  origin: number,
+  trouble: Pick<Trouble, "from" | "to" | "step">,
+): [number, number] | null {
   const named = axis === "step" ? trouble.step : null;
   const from = named ?? placeOf(series, axis, origin, trouble.from);
   if (from === null) return null;
@@ -66,7 +71,11 @@ export function drawable(values: readonly number[], logarithmic: boolean): (numb
 }
 
 /** With a gap at each of these places: between two attempts nothing was measured. */
-export function broken(x: readonly number[], y: readonly (number | null)[], places: readonly number[]): { x: number[]; y: (number | null)[] } {
+export function broken(
+  x: readonly number[],
+  y: readonly (number | null)[],
+  places: readonly number[],
+): { x: number[]; y: (number | null)[] } {
   const found = { x: [] as number[], y: [] as (number | null)[] };
   const left = [...places].sort((one, other) => one - other);
   x.forEach((place, index) => {
@@ -84,7 +93,9 @@ export function broken(x: readonly number[], y: readonly (number | null)[], plac
 }
 
 /** Several lines over the places of all; undefined where a line has no point of its own. */
-export function joined(lines: readonly { x: readonly number[]; y: readonly (number | null)[] }[]): [number[], ...(number | null | undefined)[][]] {
+export function joined(
+  lines: readonly { x: readonly number[]; y: readonly (number | null)[] }[],
+): [number[], ...(number | null | undefined)[][]] {
   const only = lines[0];
   if (lines.length === 1 && only) return [only.x as number[], only.y as (number | null)[]];
   const x = [...new Set(lines.flatMap((line) => line.x))].sort((one, other) => one - other);
@@ -119,7 +130,16 @@ export interface Facts {
 
 export function factsOf(name: string, series: Series): Facts {
   const direction = directionOf(name);
-  const facts: Facts = { count: series.values.length, last: series.values.at(-1) ?? null, low: null, high: null, best: null, bestAt: null, notFinite: 0, firstNotFinite: null };
+  const facts: Facts = {
+    count: series.values.length,
+    last: series.values.at(-1) ?? null,
+    low: null,
+    high: null,
+    best: null,
+    bestAt: null,
+    notFinite: 0,
+    firstNotFinite: null,
+  };
   let lowAt = -1;
   let highAt = -1;
   series.values.forEach((value, index) => {

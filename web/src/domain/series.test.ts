@@ -3,7 +3,10 @@ import { axisOf, broken, byName, csvOf, directionOf, drawable, factsOf, joined, 
 import { add, MOST_POINTS, refine, seriesOf, thin, type Series } from "./series";
 
 function line(values: (number | string)[], first = 0, attempt = 1): Series {
-  return seriesOf({ steps: values.map((_, index) => first + index), times: values.map((_, index) => 1000 + first + index), values }, attempt);
+  return seriesOf(
+    { steps: values.map((_, index) => first + index), times: values.map((_, index) => 1000 + first + index), values },
+    attempt,
+  );
 }
 
 describe("live points", () => {
@@ -93,7 +96,16 @@ test("axes: steps where there are some, else the time since the beginning", () =
 });
 
 test("lines over one axis", () => {
-  expect(joined([{ x: [1, 3], y: [10, 30] }, { x: [2, 3], y: [null, 33] }])).toEqual([[1, 2, 3], [10, undefined, 30], [undefined, null, 33]]);
+  expect(
+    joined([
+      { x: [1, 3], y: [10, 30] },
+      { x: [2, 3], y: [null, 33] },
+    ]),
+  ).toEqual([
+    [1, 2, 3],
+    [10, undefined, 30],
+    [undefined, null, 33],
+  ]);
   expect(drawable([1, -1, NaN, 0], true)).toEqual([1, null, null, null]);
 });
 

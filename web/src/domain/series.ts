@@ -23,7 +23,14 @@ export function numberOf(value: number | string): number {
 }
 
 export function seriesOf(points: Points & { sampled?: boolean }, attempt = 0): Series {
-  return { steps: [...points.steps], times: [...points.times], values: points.values.map(numberOf), sampled: points.sampled ?? false, whole: null, attempt };
+  return {
+    steps: [...points.steps],
+    times: [...points.times],
+    values: points.values.map(numberOf),
+    sampled: points.sampled ?? false,
+    whole: null,
+    attempt,
+  };
 }
 
 /** New points of an attempt. Steps that a later attempt does again are its own: the older ones go. */
@@ -35,7 +42,8 @@ export function add(series: Series, points: Points, attempt: number): void {
   series.attempt = Math.max(series.attempt, attempt);
   const known = new Set<string>();
   const oldest = points.times.reduce((least, at) => Math.min(least, at), Infinity);
-  for (let index = series.times.length - 1; index >= 0 && (series.times[index] as number) >= oldest; index -= 1) known.add(keyOf(series, index));
+  for (let index = series.times.length - 1; index >= 0 && (series.times[index] as number) >= oldest; index -= 1)
+    known.add(keyOf(series, index));
   let ordered = true;
   points.times.forEach((at, index) => {
     const step = points.steps[index] ?? null;

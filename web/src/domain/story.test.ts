@@ -2,7 +2,22 @@ import { expect, test } from "vitest";
 import { type Chapter, changesOf, planOf } from "./story";
 
 const chapter = (code: string, more: Partial<Chapter> = {}): Chapter =>
-  ({ id: 1, code, at: "2026-01-01T00:00:00Z", actor: "a", attempt: 1, params: {}, cause: null, action: null, changes: [], lines: [], end: null, exit_code: null, signal: null, ...more }) as Chapter;
+  ({
+    id: 1,
+    code,
+    at: "2026-01-01T00:00:00Z",
+    actor: "a",
+    attempt: 1,
+    params: {},
+    cause: null,
+    action: null,
+    changes: [],
+    lines: [],
+    end: null,
+    exit_code: null,
+    signal: null,
+    ...more,
+  }) as Chapter;
 
 test("a plan is told by its reason where it has one", () => {
   const reason = { code: "not_retryable", params: { category: "import" } };
@@ -12,7 +27,12 @@ test("a plan is told by its reason where it has one", () => {
 });
 
 test("changes are shown with what was before", () => {
-  expect(changesOf([{ name: "--batch-size", before: 16, after: 8 }, { name: "X", before: null, after: { a: 1 } }])).toEqual([
+  expect(
+    changesOf([
+      { name: "--batch-size", before: 16, after: 8 },
+      { name: "X", before: null, after: { a: 1 } },
+    ]),
+  ).toEqual([
     { name: "--batch-size", before: "16", after: "8" },
     { name: "X", before: "–", after: '{"a":1}' },
   ]);

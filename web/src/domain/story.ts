@@ -1,5 +1,6 @@
 // The chapters of a job's story as the server tells them, fit for the page.
 import type { Schemas } from "@/api/client";
+import { valueText } from "./amounts";
 
 export type Chapter = Schemas["ChapterAnswer"];
 
@@ -9,7 +10,7 @@ export function planOf(chapter: Chapter): { code: string; params: Record<string,
   return reason ?? chapter.action;
 }
 
-interface Changed {
+export interface Changed {
   name: string;
   before?: unknown;
   after?: unknown;
@@ -17,10 +18,5 @@ interface Changed {
 
 /** What was changed, as text. */
 export function changesOf(changes: readonly Changed[] | null | undefined): { name: string; before: string; after: string }[] {
-  return (changes ?? []).map((change) => ({ name: change.name, before: shown(change.before), after: shown(change.after) }));
-}
-
-function shown(value: unknown): string {
-  if (value === null || value === undefined) return "–";
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return (changes ?? []).map((change) => ({ name: change.name, before: valueText(change.before), after: valueText(change.after) }));
 }

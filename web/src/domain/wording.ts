@@ -30,7 +30,9 @@ const SPANS = ["seconds", "lease_s", "budget_s", "exhausted_in_s", "full_in_s", 
 
 /** A newer server may send what this page does not know: say "?" instead of falling over. */
 function fill(template: string, params: Params): string {
-  return template.replace(/\{(\w+)\}/g, (_, name: string) => (params[name] === undefined || params[name] === null ? "?" : String(params[name])));
+  return template.replace(/\{(\w+)\}/g, (_, name: string) =>
+    params[name] === undefined || params[name] === null ? "?" : String(params[name]),
+  );
 }
 
 function plain(value: unknown): string {
@@ -173,7 +175,9 @@ export class Wording {
     if (["not_enough", "never_fits", "gate"].includes(code)) this.amounts(code, params, shown);
     if (params.each && typeof params.each === "object") shown.each = this.each(params.each);
     if (params.values && typeof params.values === "object") {
-      shown.values = Object.entries(params.values).map(([name, value]) => `${name} ${plain(value)}`).join(", ");
+      shown.values = Object.entries(params.values)
+        .map(([name, value]) => `${name} ${plain(value)}`)
+        .join(", ");
     }
     for (const name of ["processes", "holders"]) {
       if (Array.isArray(params[name])) shown[name] = list(params[name], (item) => this.process(item)) || this.message("nobody");

@@ -35,7 +35,8 @@ test("what a job waited for goes when it waits for something else or no more; th
   const jobs = useJobs();
   const wait = { code: "not_enough", params: {}, position: 2, est_start_low: null, est_start_high: null, blockers: [] };
   const reason = (code: string) => ({ code, params: {} });
-  const hear = (status: string, code: string | null) => jobs.hear([{ type: "job", job_id: "job-a", name: "a", status, reason: code && reason(code) }]);
+  const hear = (status: string, code: string | null) =>
+    jobs.hear([{ type: "job", job_id: "job-a", name: "a", status, reason: code && reason(code) }]);
   jobs.keep([row("pending", { wait, reason: reason("not_enough") })]);
   hear("pending", "not_enough");
   expect(jobs.row("job-a")?.wait?.position).toBe(2);

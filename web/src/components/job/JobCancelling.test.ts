@@ -10,7 +10,12 @@ afterEach(() => {
   document.body.innerHTML = "";
 });
 
-const job = (until: number) => ({ job_id: "job-a", name: "a", status: "cancelling", reason: { code: "waiting_for_step", params: { until, grace_s: 40, left_s: 40 } } });
+const job = (until: number) => ({
+  job_id: "job-a",
+  name: "a",
+  status: "cancelling",
+  reason: { code: "waiting_for_step", params: { until, grace_s: 40, left_s: 40 } },
+});
 
 test("it says what it waits for and how long that may take from now, not from when it was asked", async () => {
   const { drawn } = await draw(JobCancelling, { job: job(Date.now() / 1000 + 30) });

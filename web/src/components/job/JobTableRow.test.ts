@@ -4,7 +4,20 @@ import { draw } from "@/components/testing";
 import { useJobs } from "@/stores/jobs";
 import JobTableRow from "./JobTableRow.vue";
 
-const JOB = { job_id: "job-a", name: "llama", status: "running" as const, owner: "ann", cpu_cores: 8, memory_gb: 32, gpu_count: 2, progress: 63.4, job_type: "single", submitted_at: new Date().toISOString(), started_at: new Date().toISOString(), retry_count: 0 };
+const JOB = {
+  job_id: "job-a",
+  name: "llama",
+  status: "running" as const,
+  owner: "ann",
+  cpu_cores: 8,
+  memory_gb: 32,
+  gpu_count: 2,
+  progress: 63.4,
+  job_type: "single",
+  submitted_at: new Date().toISOString(),
+  started_at: new Date().toISOString(),
+  retry_count: 0,
+};
 
 afterEach(() => (document.body.innerHTML = ""));
 

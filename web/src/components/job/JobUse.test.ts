@@ -13,7 +13,10 @@ afterEach(() => {
 });
 
 async function drawn(job: object, answers: Record<string, unknown>) {
-  vi.spyOn(api, "GET").mockImplementation((async (path: string) => ({ data: answers[path.split("/").at(-1)!] ?? answers.now, response: new Response() })) as unknown as typeof api.GET);
+  vi.spyOn(api, "GET").mockImplementation((async (path: string) => ({
+    data: answers[path.split("/").at(-1)!] ?? answers.now,
+    response: new Response(),
+  })) as unknown as typeof api.GET);
   const { drawn } = await draw(JobUse, { job });
   await flushPromises();
   return drawn;

@@ -38,7 +38,14 @@ export interface Drawing {
 export function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name: string): string => style.getPropertyValue(name).trim();
-  return { text: of("--ry-soft"), line: of("--ry-line"), bad: of("--ry-bad"), warn: of("--ry-warn"), good: of("--ry-good"), series: Array.from({ length: 6 }, (_, index) => of(`--ry-series-${index + 1}`)) };
+  return {
+    text: of("--ry-soft"),
+    line: of("--ry-line"),
+    bad: of("--ry-bad"),
+    warn: of("--ry-warn"),
+    good: of("--ry-good"),
+    series: Array.from({ length: 6 }, (_, index) => of(`--ry-series-${index + 1}`)),
+  };
 }
 
 const FONT = "11px system-ui, sans-serif";
@@ -50,13 +57,23 @@ function short(value: number): string {
 
 function faint(colour: string, part: number): string {
   const found = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(colour);
-  return found ? `rgb(${found.slice(1).map((byte) => parseInt(byte, 16)).join(" ")} / ${part}%)` : colour;
+  return found
+    ? `rgb(${found
+        .slice(1)
+        .map((byte) => parseInt(byte, 16))
+        .join(" ")} / ${part}%)`
+    : colour;
 }
 
 /** With the day where the axis spans more than one, with seconds where minutes say too little. */
 function moments(splits: number[]): string[] {
   const apart = (splits[1] ?? 0) - (splits[0] ?? 0);
-  const time: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", hour12: false, ...(apart < 60 ? { second: "2-digit" } : {}) };
+  const time: Intl.DateTimeFormatOptions = {
+    hour: "2-digit",
+    minute: "2-digit",
+    hour12: false,
+    ...(apart < 60 ? { second: "2-digit" } : {}),
+  };
   const many = (splits.at(-1) ?? 0) - (splits[0] ?? 0) > 86_400;
   const format = new Intl.DateTimeFormat(document.documentElement.lang, many ? { month: "2-digit", day: "2-digit", ...time } : time);
   return splits.map((at) => format.format(at * 1000));
@@ -80,7 +97,12 @@ export function seriesOptions(drawing: Pick<Drawing, "lines" | "ghosts" | "smoot
 }
 
 function axes(drawing: Drawing, colour: ReturnType<typeof colours>): uPlot.Axis[] {
-  const base = { stroke: colour.text, font: FONT, grid: { stroke: colour.line, width: 1 }, ticks: { stroke: colour.line, width: 1, size: 4 } };
+  const base = {
+    stroke: colour.text,
+    font: FONT,
+    grid: { stroke: colour.line, width: 1 },
+    ticks: { stroke: colour.line, width: 1, size: 4 },
+  };
   const across: uPlot.Axis = { ...base, size: 26, space: drawing.axis === "time" ? 84 : 64 };
   if (drawing.axis === "time") across.values = (_, splits) => moments(splits);
   else across.values = (_, splits) => splits.map((value) => (drawing.axis === "step" ? short(value) : span(value)));
@@ -166,7 +188,10 @@ export function makePlot(element: HTMLElement, width: number, height: number, dr
       height,
       padding: [8, 8, 0, 0],
       legend: { show: false },
-      scales: { x: { time: drawing.axis === "time", range: acrossRange }, y: { distr: drawing.logarithmic ? 3 : 1, range: heightRange(drawing) } },
+      scales: {
+        x: { time: drawing.axis === "time", range: acrossRange },
+        y: { distr: drawing.logarithmic ? 3 : 1, range: heightRange(drawing) },
+      },
       series: seriesOptions(drawing, colour.series),
       axes: axes(drawing, colour),
       cursor: {

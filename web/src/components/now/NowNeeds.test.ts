@@ -8,8 +8,22 @@ afterEach(() => {
   document.body.innerHTML = "";
 });
 
-const failed = (id: string) => ({ job_id: id, name: id, status: "failed" as const, reason: { code: "exit_code", params: { code: 3 } }, completed_at: new Date().toISOString() });
-const warning = { id: 7, level: "warning", code: "idle_gpu", params: { seconds: 600, util_percent: 3 }, job_id: "job-w", status: "open", opened_at: new Date().toISOString() };
+const failed = (id: string) => ({
+  job_id: id,
+  name: id,
+  status: "failed" as const,
+  reason: { code: "exit_code", params: { code: 3 } },
+  completed_at: new Date().toISOString(),
+});
+const warning = {
+  id: 7,
+  level: "warning",
+  code: "idle_gpu",
+  params: { seconds: 600, util_percent: 3 },
+  job_id: "job-w",
+  status: "open",
+  opened_at: new Date().toISOString(),
+};
 
 async function needs(props: object, role: "user" | "viewer") {
   const { drawn, pinia } = await draw(NowNeeds, { alerts: [], failed: [], ...props });

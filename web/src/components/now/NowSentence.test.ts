@@ -9,7 +9,12 @@ afterEach(() => {
 });
 
 const status = (counts: object) => ({ counts, running: [{ health: { level: "ok" } }] });
-const next = (seconds: number) => ({ job_id: "a", name: "a", status: "pending", wait: { est_start_low: new Date(Date.now() + seconds * 1000).toISOString() } });
+const next = (seconds: number) => ({
+  job_id: "a",
+  name: "a",
+  status: "pending",
+  wait: { est_start_low: new Date(Date.now() + seconds * 1000).toISOString() },
+});
 
 test("what changes by itself is beside the sentence that is read aloud, not in it", async () => {
   const { drawn } = await draw(NowSentence, { status: status({ running: 1, pending: 2 }), next: next(120), needs: 0 });

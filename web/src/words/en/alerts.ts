@@ -12,7 +12,6 @@ export default {
   times: "found {count} times",
   acknowledgedBy: "acknowledged by {name}",
   done: "Done about it",
-  line: "Log line",
   excerpt: "Around that time",
   machine: "machine {node}",
   actions: { notify: "notify", cancel: "cancel the job", "checkpoint-and-stop": "save a checkpoint and stop", retry: "end this attempt and retry", swept: "ended what was left of it" },

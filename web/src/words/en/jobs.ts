@@ -30,7 +30,6 @@ export default {
   create: {
     title: "New job",
     clone: "Clone of {name}",
-    form: "Form",
     yaml: "YAML",
     name: "Name",
     command: "Command",

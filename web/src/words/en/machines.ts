@@ -18,7 +18,6 @@ export default {
   temperature: "{value} °C",
   power: "{value} W",
   holder: "Held by",
-  job: "job",
   foreign: "not ours: {user}, pid {pid}, {name}",
   otherServer: "another Runyard server",
   free: "free",

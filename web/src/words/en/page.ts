@@ -2,7 +2,7 @@
 export default {
   nav: { now: "Now", jobs: "Jobs", queue: "Queue", alerts: "Alerts", machines: "Machines", settings: "Settings", main: "Main pages", skip: "Skip to content" },
   link: { connecting: "connecting", live: "live", lost: "reconnecting", paused: "paused", staleSince: "stale since {at}" },
-  top: { search: "Find a job", language: "中文", theme: "Theme: {theme}", system: "system", light: "light", dark: "dark", logOut: "Log out", shortcuts: "Keyboard shortcuts", newJob: "New job" },
+  top: { search: "Find a job", language: "中文", theme: "Theme: {theme}", system: "system", light: "light", dark: "dark", logOut: "Log out", newJob: "New job" },
   shortcuts: {
     title: "Keyboard shortcuts",
     help: "this help",

@@ -10,7 +10,6 @@ export default {
   why: "Why it waits",
   start_est: "Estimated start",
   estimate: "{low} to {high}",
-  now: "now",
   assumes: "Estimates assume that running jobs keep their pace.",
   priority: "Priority",
   setPriority: "Priority of {name}",
@@ -31,6 +30,5 @@ export default {
   history: "How long jobs waited lately",
   historyText: "half of them at most {median}, nine of ten at most {p90}",
   historyNone: "Nothing has waited lately.",
-  waited: "{name} waited {span}",
   more: "{count} more wait behind these",
 };

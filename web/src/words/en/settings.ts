@@ -48,7 +48,6 @@ export default {
   databaseSize: "Its size",
   jobs: "Jobs",
   nodes: "Machines",
-  executors: "Executors",
   retention: "Retention and other settings",
   settingsHint: "Set in runyard.toml, by RUNYARD_ variables or flags; the server reads them at its start.",
   browser: "Tell me in the browser when a job of mine ends",

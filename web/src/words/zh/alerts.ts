@@ -12,7 +12,6 @@ export default {
   times: "发现 {count} 次",
   acknowledgedBy: "由 {name} 确认",
   done: "已采取的措施",
-  line: "日志行",
   excerpt: "当时的数据",
   machine: "机器 {node}",
   actions: { notify: "通知", cancel: "取消任务", "checkpoint-and-stop": "保存检查点并停止", retry: "结束本次尝试并重试", swept: "清理了残留进程" },

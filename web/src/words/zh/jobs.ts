@@ -30,7 +30,6 @@ export default {
   create: {
     title: "新建任务",
     clone: "{name} 的副本",
-    form: "表单",
     yaml: "YAML",
     name: "名称",
     command: "命令",

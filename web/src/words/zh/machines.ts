@@ -18,7 +18,6 @@ export default {
   temperature: "{value} °C",
   power: "{value} W",
   holder: "占用者",
-  job: "任务",
   foreign: "外部进程: {user}, pid {pid}, {name}",
   otherServer: "另一个 Runyard 服务器",
   free: "空闲",

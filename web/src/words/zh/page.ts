@@ -2,7 +2,7 @@
 export default {
   nav: { now: "现况", jobs: "任务", queue: "队列", alerts: "告警", machines: "机器", settings: "设置", main: "主要页面", skip: "跳到正文" },
   link: { connecting: "连接中", live: "实时", lost: "正在重新连接", paused: "已暂停", staleSince: "数据截至 {at}" },
-  top: { search: "查找任务", language: "English", theme: "主题: {theme}", system: "跟随系统", light: "浅色", dark: "深色", logOut: "退出登录", shortcuts: "键盘快捷键", newJob: "新建任务" },
+  top: { search: "查找任务", language: "English", theme: "主题: {theme}", system: "跟随系统", light: "浅色", dark: "深色", logOut: "退出登录", newJob: "新建任务" },
   shortcuts: {
     title: "键盘快捷键",
     help: "本帮助",

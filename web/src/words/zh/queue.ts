@@ -10,7 +10,6 @@ export default {
   why: "等待原因",
   start_est: "预计开始",
   estimate: "{low} 至 {high}",
-  now: "现在",
   assumes: "估计以运行中的任务保持当前速度为前提。",
   priority: "优先级",
   setPriority: "{name} 的优先级",
@@ -31,6 +30,5 @@ export default {
   history: "近期等待时间",
   historyText: "一半不超过 {median}, 九成不超过 {p90}",
   historyNone: "近期没有任务等待。",
-  waited: "{name} 等待了 {span}",
   more: "后面还有 {count} 个等待",
 };

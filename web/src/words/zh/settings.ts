@@ -48,7 +48,6 @@ export default {
   databaseSize: "大小",
   jobs: "任务",
   nodes: "机器",
-  executors: "执行器",
   retention: "保留期限与其他设置",
   settingsHint: "在 runyard.toml、RUNYARD_ 环境变量或命令行中设置; 服务器启动时读取。",
   browser: "我的任务结束时在浏览器中通知我",
