@@ -141,6 +141,7 @@ NAMES = [f"{case.code}-{case.fill.__name__}" for case in CASES]
 def watch(make_engine, monkeypatch):
     def make(**settings):
         engine = make_engine(monitoring_interval=3600.0, stall_min_s=600.0, **settings)
+        engine.yard.runtime.watching._loop.stop()  # only this test looks
         steady = SimpleNamespace(now=1000.0)
         monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: steady.now))
         return Watch(engine, steady)
