@@ -59,6 +59,7 @@ _STILL_WIDE = frozenset(
         "GpuTable.vue",
         "JobBlockers.vue",
         "JobDraftForm.vue",
+        "JobDraftPreview.test.ts",
         "JobDraftPreview.vue",
         "JobFilters.vue",
         "JobListView.vue",

@@ -33,6 +33,12 @@ export function since(value: string | number | null | undefined, now: number): n
   return then === null ? null : (now - then) / 1000;
 }
 
+/** How long until then; a moment that has passed is now. */
+export function spanUntil(value: string | number | null | undefined, now: number): string {
+  const seconds = since(value, now);
+  return seconds === null ? "?" : span(Math.max(0, -seconds));
+}
+
 /** As clock, without seconds: nobody knows the second in which a training will end. */
 export function about(value: string | number | null | undefined, language = "en"): string {
   return clock(value, language, {});

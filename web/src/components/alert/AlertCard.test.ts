@@ -3,7 +3,16 @@ import { draw } from "@/components/testing";
 import AlertCard from "./AlertCard.vue";
 
 const ALERT = {
-  ...{ id: 7, key: "k", level: "error", code: "not_finite", params: { metric: "loss", value: "NaN", step: 6 }, job_id: "job-a", attempt_id: null, node_id: null },
+  ...{
+    id: 7,
+    key: "k",
+    level: "error",
+    code: "not_finite",
+    params: { metric: "loss", value: "NaN", step: 6 },
+    job_id: "job-a",
+    attempt_id: null,
+    node_id: null,
+  },
   ...{ status: "open", times: 3, evidence: {}, opened_at: new Date().toISOString(), acknowledged_by: null },
   actions_taken: [{ action: "checkpoint-and-stop" }, { action: "of-a-newer-server" }],
 };

@@ -8,9 +8,15 @@ import TargetList from "./TargetList.vue";
 
 const AT = new Date().toISOString();
 const ANSWERS: Record<string, object[]> = {
-  "/api/v1/training/keys": [{ key_id: 1, name: "robot", role: "viewer", prefix: "ry_abc", created_at: AT, last_used_at: null, expires_at: null, local: false }],
-  "/api/v1/training/notifications": [{ id: 1, name: "hook", type: "webhook", url: "https://host/a", events: ["failed", "alert"], enabled: true }],
-  "/api/v1/training/notifications/deliveries": [{ id: "d", created_at: AT, event: "repaired", job_id: null, status: "sent", tries: 1, error: null }],
+  "/api/v1/training/keys": [
+    { key_id: 1, name: "robot", role: "viewer", prefix: "ry_abc", created_at: AT, last_used_at: null, expires_at: null, local: false },
+  ],
+  "/api/v1/training/notifications": [
+    { id: 1, name: "hook", type: "webhook", url: "https://host/a", events: ["failed", "alert"], enabled: true },
+  ],
+  "/api/v1/training/notifications/deliveries": [
+    { id: "d", created_at: AT, event: "repaired", job_id: null, status: "sent", tries: 1, error: null },
+  ],
 };
 
 afterEach(() => {
@@ -19,7 +25,10 @@ afterEach(() => {
 });
 
 function answer(): void {
-  vi.spyOn(api, "GET").mockImplementation((async (path: string) => ({ data: ANSWERS[path], response: new Response() })) as unknown as typeof api.GET);
+  vi.spyOn(api, "GET").mockImplementation((async (path: string) => ({
+    data: ANSWERS[path],
+    response: new Response(),
+  })) as unknown as typeof api.GET);
 }
 
 test("the role of a key", async () => {

@@ -35,7 +35,6 @@ export default {
   facts: "In short",
   machine: "Machine",
   newestCheckpoint: "Newest checkpoint",
-  ago: "{span} ago",
   useNone: "Nothing was measured yet.",
   services: "Services",
   receipt: {

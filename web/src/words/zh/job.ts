@@ -35,7 +35,6 @@ export default {
   facts: "概要",
   machine: "机器",
   newestCheckpoint: "最新检查点",
-  ago: "{span}前",
   useNone: "尚未测量。",
   services: "服务",
   receipt: {
