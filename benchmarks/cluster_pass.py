@@ -13,9 +13,9 @@ from runyard.domain.distributed import Distributed
 from runyard.domain.job import JobSpec, JobType, NewJob, Priority
 from runyard.domain.resources import Capacity, Gpu, Load, Request
 from runyard.engine.hub import Hub
-from runyard.engine.machine import Machine
+from runyard.engine.node.machine import Machine
 from runyard.engine.parts import Parts
-from runyard.engine.placing import Placer
+from runyard.engine.schedule.placing import Placer
 from runyard.settings import Settings
 from runyard.stores.base import Store
 from runyard.stores.base_machines import Node

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from runyard.engine.actor import Actor
+from runyard.engine.access.actor import Actor
 from runyard.executors.base import Executor, Images
 from runyard.settings import Settings
 from runyard.stores.base import JobFilter, Store

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from runyard.engine.hub import Hub
-from runyard.engine.machine import Machine
+from runyard.engine.node.machine import Machine
 from runyard.engine.parts import Parts
 from runyard.engine.yard import Yard
 from runyard.executors.base import Executor, Images

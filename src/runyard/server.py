@@ -24,12 +24,12 @@ from runyard import settings as settings_module
 from runyard.api.app import create_app
 from runyard.data_dir import DataDir
 from runyard.domain import errors
-from runyard.engine import story
-from runyard.engine.board import Board
+from runyard.engine import server_log
 from runyard.engine.hub import Hub
-from runyard.engine.machine import Machine
+from runyard.engine.node.machine import Machine
 from runyard.engine.parts import Parts
 from runyard.engine.tallies import Tallies
+from runyard.engine.watch.board import Board
 from runyard.engine.yard import Yard
 from runyard.executors.base import Executor
 from runyard.executors.docker import DockerExecutor
@@ -68,7 +68,7 @@ def serve(overrides: Mapping[str, object], started_by: Sequence[str] = ()) -> in
     try:
         settings = settings_module.load(overrides)
         with DataDir.open(settings.data_dir) as folder:
-            story.open_log(settings.data_dir / "logs", settings.log_level)
+            server_log.open_log(settings.data_dir / "logs", settings.log_level)
             listening = _listen(settings)
             given_port = settings.port
             settings = replace(settings, port=listening.getsockname()[1])
@@ -120,7 +120,7 @@ def open_yard(
             deliverer.stop()
     finally:
         opened.close()
-        story.close_log()
+        server_log.close_log()
 
 
 def compose(settings: Settings, store: Store, *, node_id: str | None = None) -> Yard:
@@ -341,7 +341,7 @@ class _Serving:
         # Its own signal handlers would end it before the jobs are ended.
         serving = asyncio.create_task(self._http._serve([self._listening]))
         url = _client_url(self._settings)
-        story.of().info("Runyard listens on {}", url)
+        server_log.of().info("Runyard listens on {}", url)
         if not sys.stderr.isatty():  # the log line went to the file only
             print(f"Runyard listens on {url}", flush=True)
         if self._settings.login_link == "print":
@@ -352,7 +352,7 @@ class _Serving:
         self._yard.hub.close()
         self._http.end()
         await serving
-        story.of().info("Runyard has stopped")
+        server_log.of().info("Runyard has stopped")
         return 0
 
     def _signalled(self) -> None:
@@ -364,6 +364,8 @@ class _Serving:
         runtime = self._yard.runtime
         if self._settings.on_shutdown == "keep":
             runtime.stop_dispatching()
-            story.of().info("shutting down; running jobs go on and are adopted at the next start")
+            server_log.of().info(
+                "shutting down; running jobs go on and are adopted at the next start"
+            )
             return
         await asyncio.to_thread(runtime.end_all, lambda: self._signals > 1)

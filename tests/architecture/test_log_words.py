@@ -20,7 +20,7 @@ WANTED = (
 
 
 def sources(root):
-    engine = sorted((root / "src/runyard/engine").glob("*.py"))
+    engine = sorted((root / "src/runyard/engine").rglob("*.py"))
     return [ast.parse(path.read_text()) for path in (*engine, root / "src/runyard/server.py")]
 
 
@@ -45,7 +45,7 @@ def lines(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         speaker = ast.unparse(node.func.value)
-        if node.func.attr not in LEVELS or not re.match(r"log\b|story\.of\(", speaker):
+        if node.func.attr not in LEVELS or not re.match(r"log\b|server_log\.of\(", speaker):
             continue
         said = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
         said += [named.get(arg.id) for arg in node.args[:1] if isinstance(arg, ast.Name)]

@@ -7,7 +7,7 @@ import pytest
 
 from runyard.data_dir import DataDir
 from runyard.domain import errors
-from runyard.engine.actor import SYSTEM
+from runyard.engine.access.actor import SYSTEM
 from runyard.server import open_yard
 from runyard.settings import Settings
 from yards import until

@@ -13,8 +13,8 @@ from runyard.domain.events import StoredEvent
 from runyard.domain.job import Attempt, JobSpec, Service
 from runyard.domain.reasons import Reason
 from runyard.domain.resources import GpuGrant, Request
-from runyard.engine import rank_states
-from runyard.engine.views import JobView, QueueStatus, Wait
+from runyard.engine.read import rank_states
+from runyard.engine.read.views import JobView, QueueStatus, Wait
 from runyard.wire.jobs import KEPT_FIELDS
 
 BASE = "/api/v1/training"

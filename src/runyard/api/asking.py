@@ -8,7 +8,7 @@ from fastapi import Path, Query
 from starlette.requests import Request
 
 from runyard.domain import errors
-from runyard.engine.actor import Actor
+from runyard.engine.access.actor import Actor
 from runyard.engine.yard import Yard
 from runyard.wire.job_fields import is_job_ref
 

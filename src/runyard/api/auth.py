@@ -17,8 +17,8 @@ from runyard.api import session_cookie
 from runyard.api.answers import BASE
 from runyard.api.failed_logins import FailedLogins
 from runyard.domain import errors
-from runyard.engine.actor import Actor
-from runyard.engine.logins import SESSION_PREFIX, csrf_of
+from runyard.engine.access.actor import Actor
+from runyard.engine.access.logins import SESSION_PREFIX, csrf_of
 
 _MEMORY_S = 2.0  # how long a revoked key may still open this server
 _REMEMBERED = 1000

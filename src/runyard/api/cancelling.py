@@ -14,8 +14,8 @@ from runyard.api.json_body import Json
 from runyard.domain import errors, states
 from runyard.domain.job import Job
 from runyard.domain.states import JobStatus
-from runyard.engine.actor import Actor
-from runyard.engine.views import JobView
+from runyard.engine.access.actor import Actor
+from runyard.engine.read.views import JobView
 from runyard.engine.yard import Yard
 from runyard.stores.base import JobFilter
 

@@ -11,7 +11,7 @@ from runyard.api import log_proxy
 from runyard.api.live_feed import LiveFeed
 from runyard.api.live_topics import Asked
 from runyard.domain import errors, states
-from runyard.engine.watchers import of_job
+from runyard.engine.watch.watchers import of_job
 from runyard.logs.growing_log import GrowingLog
 
 _PER_BATCH = 256 * 1024

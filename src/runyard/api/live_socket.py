@@ -32,7 +32,7 @@ from runyard.api.live_topics import (
 )
 from runyard.domain import errors
 from runyard.domain.events import StoredEvent
-from runyard.engine import story
+from runyard.engine import server_log
 
 ROUND_S = 0.25
 _TOUCHED_EVERY_S = 1.0
@@ -103,7 +103,7 @@ class _LiveSocket:
         for task in done:
             error = task.exception()
             if error is not None and not isinstance(error, WebSocketDisconnect):
-                story.of().opt(exception=error).error("a live socket failed")
+                server_log.of().opt(exception=error).error("a live socket failed")
         with contextlib.suppress(Exception):
             await self._websocket.close(_GOING_AWAY if self._feed.closing else _REFUSED)
 

@@ -16,7 +16,7 @@ from runyard.api import answers, monitor_answers
 from runyard.api.json_body import dumped
 from runyard.api.live_feed import LiveFeed
 from runyard.api.routes.alerts import alert as alert_answer
-from runyard.engine.views import JobView
+from runyard.engine.read.views import JobView
 
 _KEPT = 4000
 _GOOD_FOR_S = 2.0  # times left and waits change without an event

@@ -14,7 +14,7 @@ from runyard.api.live_states import LiveStates
 from runyard.api.live_topics import Asked
 from runyard.api.metric_answers import number
 from runyard.domain.monitoring.series import Sample
-from runyard.engine.watchers import SYSTEM, of_job
+from runyard.engine.watch.watchers import SYSTEM, of_job
 from runyard.stores.base_metrics import MetricRange
 
 _SYSTEM_EVERY_S = 1.0

@@ -15,7 +15,7 @@ from runyard.api import answers
 from runyard.api.live_states import LiveStates, Needed
 from runyard.domain import errors, events
 from runyard.domain.events import StoredEvent
-from runyard.engine.watchers import of_job
+from runyard.engine.watch.watchers import of_job
 from runyard.wire.job_fields import is_job_ref
 
 KINDS = ("jobs", "job", "metrics", "log", "system", "alerts")

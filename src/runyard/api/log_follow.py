@@ -19,7 +19,7 @@ from runyard.api.json_body import dumped
 from runyard.domain import log_lines, states
 from runyard.domain.states import AttemptStatus
 from runyard.engine.hub import Watch
-from runyard.engine.views import JobView
+from runyard.engine.read.views import JobView
 from runyard.engine.yard import Yard
 from runyard.logs.growing_log import GrowingLog
 

@@ -9,8 +9,8 @@ from typing import Any
 from runyard.api.json_body import iso
 from runyard.domain.monitoring.effective_time import EffectiveTime
 from runyard.domain.progress.estimate import Eta
-from runyard.engine.board import Health
-from runyard.engine.main_metrics import MainMetric
+from runyard.engine.history.main_metrics import MainMetric
+from runyard.engine.watch.board import Health
 from runyard.stores.base_metrics import Series
 
 

@@ -10,9 +10,9 @@ from runyard.api import metric_answers
 from runyard.api.json_body import iso
 from runyard.api.routes.nodes import node_answer
 from runyard.domain.monitoring.series import Sample
-from runyard.engine.board import Progress
-from runyard.engine.machines import GpuView
-from runyard.engine.overview import JobNow, NodeNow, Overview, Use
+from runyard.engine.node.machines import GpuView
+from runyard.engine.read.overview import JobNow, NodeNow, Overview, Use
+from runyard.engine.watch.board import Progress
 
 _OF_THE_SYSTEM = ("system.", "gpu.")
 

@@ -11,10 +11,10 @@ from runyard.api import answers, equivalents, repair_answers
 from runyard.api.json_body import iso
 from runyard.domain import events
 from runyard.domain.reasons import Reason
-from runyard.engine.job_story import Chapter
-from runyard.engine.page_reads import Configuration, PastWait, Room
-from runyard.engine.previewing import Preview
-from runyard.engine.views import Wait
+from runyard.engine.read.job_story import Chapter
+from runyard.engine.read.page_reads import Configuration, PastWait, Room
+from runyard.engine.read.views import Wait
+from runyard.engine.submit.previewing import Preview
 
 _ENDS = frozenset(
     {events.JOB_COMPLETED, events.JOB_FAILED, events.JOB_CANCELLED, events.JOB_RETRYING}

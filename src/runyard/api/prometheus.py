@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from runyard import __version__
 from runyard.api import prometheus_nodes
-from runyard.engine.overview import JobNow, Overview
+from runyard.engine.read.overview import JobNow, Overview
 from runyard.engine.tallies import Count, Spread, Tallies
 from runyard.engine.yard import Yard
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from runyard.domain.monitoring.series import Sample
-from runyard.engine.machines import GpuView
-from runyard.engine.overview import Overview
+from runyard.engine.node.machines import GpuView
+from runyard.engine.read.overview import Overview
 from runyard.engine.tallies import Count
 
 _MB = float(1 << 20)

@@ -11,7 +11,7 @@ from runyard.domain import datasets
 from runyard.domain.checkpoints.record import CheckpointRecord
 from runyard.domain.datasets import Dataset
 from runyard.domain.peaks import Suggestion
-from runyard.engine.output_files import OutputFiles
+from runyard.engine.read.output_files import OutputFiles
 from runyard.prefetch import addresses
 
 

@@ -14,7 +14,7 @@ from runyard.api import asking, repair_answers
 from runyard.api.json_body import iso, loads
 from runyard.domain import errors, reasons
 from runyard.domain.job import Job, Submission
-from runyard.engine.submitting import Idempotency
+from runyard.engine.submit.submitting import Idempotency
 from runyard.wire.jobs import JobSubmission, read_job
 
 MOST_AT_ONCE = 50_000

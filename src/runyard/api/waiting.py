@@ -7,7 +7,7 @@ import time
 from starlette.concurrency import run_in_threadpool
 
 from runyard.domain import states
-from runyard.engine.views import JobView
+from runyard.engine.read.views import JobView
 from runyard.engine.yard import Yard
 
 # Events of other servers could be missed while a connection to the store is down.

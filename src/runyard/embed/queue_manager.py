@@ -15,7 +15,7 @@ from runyard.domain import errors, states
 from runyard.domain.job import Priority
 from runyard.embed import open_queues
 from runyard.embed.public_errors import public_errors
-from runyard.engine.actor import Actor
+from runyard.engine.access.actor import Actor
 from runyard.engine.yard import Yard
 from runyard.settings import Settings
 from runyard.stores.base import Store

@@ -15,7 +15,7 @@ from runyard.api import answers, metric_answers, monitor_answers
 from runyard.embed import open_queues
 from runyard.embed.public_errors import public_errors
 from runyard.embed.queue_manager import TrainingQueueManager, beside
-from runyard.engine import story
+from runyard.engine import server_log
 from runyard.engine.yard import Yard
 from runyard.stores.base import Store
 from runyard.stores.base_metrics import MetricRange
@@ -117,7 +117,7 @@ class TrainingMonitor:
             try:
                 await self._do(self._measure)
             except Exception as error:  # a database that is away comes back
-                story.of().opt(exception=error).error("monitoring failed; it is tried again")
+                server_log.of().opt(exception=error).error("monitoring failed; it is tried again")
 
     def _measure(self) -> None:
         manager = self._manager()

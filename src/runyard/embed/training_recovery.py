@@ -15,8 +15,8 @@ from runyard.domain.states import JobStatus
 from runyard.embed import open_queues
 from runyard.embed.public_errors import public_errors
 from runyard.embed.queue_manager import TrainingQueueManager, beside
-from runyard.engine import recovery_desk
-from runyard.engine.actor import Actor
+from runyard.engine.access.actor import Actor
+from runyard.engine.recover import recovery_desk
 from runyard.engine.yard import Yard
 from runyard.stores.base import Store
 from runyard.stores.opening import open_store

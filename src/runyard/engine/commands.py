@@ -10,10 +10,14 @@ from runyard.domain import errors, events, states
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job, Priority
 from runyard.domain.states import JobStatus
-from runyard.engine import cancels, prefetch_plan, readiness, retry_asked, story, unasked_stops
-from runyard.engine.actor import Actor
-from runyard.engine.cancels import Cancel
+from runyard.engine import server_log
+from runyard.engine.access.actor import Actor
+from runyard.engine.cancel import cancels, unasked_stops
+from runyard.engine.cancel.cancels import Cancel
 from runyard.engine.parts import Parts
+from runyard.engine.prepare import prefetch_plan
+from runyard.engine.schedule import readiness
+from runyard.engine.submit import retry_asked
 from runyard.engine.units import Unit, unit_of
 from runyard.executors.base import Stop
 from runyard.stores.base import Reader, Transaction
@@ -80,12 +84,12 @@ class Commands:
 
         job, done = self._again_if_stale(work)
         if isinstance(done, list):
-            story.of(job.ref).info("job cancelled before starting, asked by {}", actor.name)
+            server_log.of(job.ref).info("job cancelled before starting, asked by {}", actor.name)
             prefetch_plan.drop_links(self._parts.settings, job)
             readiness.tell_cancelled(done, job.ref)
         elif done is not None:
             word = "force-kill" if force else "cancel"
-            log = story.of(job.ref, done.unit.name)
+            log = server_log.of(job.ref, done.unit.name)
             stage = job.stage.value if job.stage else "waiting"
             words = "{} asked by {}, grace {} s, while {}"
             log.info(words, word, actor.name, done.stop.grace_s, stage)
@@ -105,7 +109,7 @@ class Commands:
             return False
         attempt, stop = asked
         words = "stopping because of {} (by {}), grace {} s, then {}"
-        log = story.of(ref, attempt.attempt_id)
+        log = server_log.of(ref, attempt.attempt_id)
         log.warning(words, why.cause, why.by, stop.grace_s, why.then)
         self.pass_on(unit_of(attempt), stop)
         return True
@@ -129,7 +133,7 @@ class Commands:
             self._parts.executors[unit.executor].stop(unit.name, stop)
         except OSError as error:
             # The request is committed, so it is not lost: reconcile repeats it.
-            log = story.of(unit.name.rpartition(".")[0], unit.name)
+            log = server_log.of(unit.name.rpartition(".")[0], unit.name)
             log.error("the stop request could not be passed on yet: {}", error)
 
     def retry(
@@ -153,7 +157,7 @@ class Commands:
             return find(tx, job.id)
 
         job = self._again_if_stale(work)
-        story.of(job.ref).info("retry asked by {}", actor.name)
+        server_log.of(job.ref).info("retry asked by {}", actor.name)
         return job
 
     def hold(self, ref: str, actor: Actor) -> Job:
@@ -213,7 +217,7 @@ class Commands:
             if unit.node_id == self._parts.node_id:
                 self._parts.executors[unit.executor].remove(unit.name)
         prefetch_plan.drop_links(self._parts.settings, job)
-        story.of(job.ref).info("job deleted by {}", actor.name)
+        server_log.of(job.ref).info("job deleted by {}", actor.name)
 
     def _change_waiting(self, ref: str, actor: Actor, change: Change) -> Job:
         now = self._parts.clock()

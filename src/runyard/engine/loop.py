@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from runyard.engine import story
+from runyard.engine import server_log
 
 
 class Loop:
@@ -56,7 +56,7 @@ class Loop:
         try:
             return self._duty()
         except Exception as error:
-            story.of().opt(exception=error).error("the {} loop failed and goes on", self.name)
+            server_log.of().opt(exception=error).error("the {} loop failed and goes on", self.name)
             # A failing duty that asks to run again at once would spin.
             time.sleep(0.05)
             return 1.0

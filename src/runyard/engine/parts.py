@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from runyard.engine.board import Board
 from runyard.engine.hub import Hub
-from runyard.engine.machine import Machine
+from runyard.engine.node.machine import Machine
 from runyard.engine.tallies import Tallies
+from runyard.engine.watch.board import Board
 from runyard.executors.base import Executor, Images
 from runyard.probes.base import CheckpointCheck, EventFiles, KernelNews
 from runyard.probes.readings import GpuMeter, NodeMeter

@@ -17,12 +17,14 @@ from runyard.domain.job import Attempt, Job
 from runyard.domain.monitoring.alert import CANNOT_BE_KILLED, AlertLevel, NewAlert
 from runyard.domain.preparation import Preparation
 from runyard.domain.states import AttemptStatus
-from runyard.engine import alerting, cancel_reasons, story
+from runyard.engine import server_log
+from runyard.engine.cancel import cancel_reasons
 from runyard.engine.commands import Commands
-from runyard.engine.ending import Ender
+from runyard.engine.end.ending import Ender
 from runyard.engine.parts import Parts
 from runyard.engine.takeover import Takeover
 from runyard.engine.units import unit_of
+from runyard.engine.watch import alerting
 from runyard.executors.base import End, Sight, Sighting, Stop, Swept
 from runyard.stores.base import Transaction
 
@@ -63,7 +65,7 @@ class Reconciler:
         found = self._round(patience_s=0.0)
         if found != Found():
             self._note_adopted()
-            story.of().info(
+            server_log.of().info(
                 "adopted {} running attempts; {} ended while no server ran, {} never started",
                 found.running,
                 found.ended,
@@ -92,7 +94,7 @@ class Reconciler:
         for attempt in attempts:
             seen = sightings.get(attempt.attempt_id)
             if seen is None:
-                log = story.of(jobs[attempt.job_id].ref, attempt.attempt_id)
+                log = server_log.of(jobs[attempt.job_id].ref, attempt.attempt_id)
                 log.error("there is no {} executor here to ask about it", attempt.executor)
             elif seen.sight is Sight.ENDED and seen.end is not None:
                 ends.append((attempt.attempt_id, seen.end))
@@ -138,7 +140,7 @@ class Reconciler:
                 found |= executor.sweep_traceless(lost)
         for attempt_id, swept in found.items():
             if swept.killed:
-                log = story.of(attempt_id.rpartition(".")[0], attempt_id)
+                log = server_log.of(attempt_id.rpartition(".")[0], attempt_id)
                 log.warning("its folder is gone: {} processes found by its id", swept.killed)
         return found
 
@@ -146,7 +148,7 @@ class Reconciler:
         return self._parts.executors[attempt.executor].refuse(attempt.attempt_id)
 
     def _catch_up(self, attempt: Attempt, job: Job, seen: Sighting, *, adopted: bool) -> None:
-        log = story.of(job.ref, attempt.attempt_id)
+        log = server_log.of(job.ref, attempt.attempt_id)
         if attempt.status is AttemptStatus.STARTING and seen.started_at is not None:
             self._ender.started(attempt.attempt_id, seen.started_at)
         if seen.hung_since is not None:
@@ -213,7 +215,7 @@ class Reconciler:
     def stuck(self, attempt_id: str, processes: Sequence[Mapping[str, Any]]) -> None:
         """Something of an attempt cannot be killed: its job says what, and so does an alert. What
         the attempt holds stays reserved, because nothing has ended."""
-        log = story.of(attempt_id.rpartition(".")[0], attempt_id)
+        log = server_log.of(attempt_id.rpartition(".")[0], attempt_id)
         log.critical("cannot be killed: {}", [dict(process) for process in processes])
         now = self._parts.clock()
 

@@ -9,8 +9,8 @@ from runyard.domain import states
 from runyard.domain.job import Attempt
 from runyard.domain.preparation import Preparation, is_preparation_id
 from runyard.domain.states import AttemptStatus
-from runyard.engine import story
-from runyard.engine.metric_retention import MetricRetention
+from runyard.engine import server_log
+from runyard.engine.history.metric_retention import MetricRetention
 from runyard.engine.parts import Parts
 from runyard.executors.base import Executor, Sight
 from runyard.stores.base import Reader
@@ -47,7 +47,7 @@ class Retention:
                     executor.remove(attempt_id)
                     removed += 1
             if removed:
-                story.of().info("retention removed {} attempt folders ({})", removed, name)
+                server_log.of().info("retention removed {} attempt folders ({})", removed, name)
         return removed
 
     def _drop_links(self) -> None:
@@ -79,7 +79,7 @@ class Retention:
         living = (Sight.STARTING, Sight.RUNNING, Sight.STOPPING)
         gone = []
         for attempt_id, seen in executor.inspect(sorted(unknown)).items():
-            log = story.of(attempt=attempt_id)
+            log = server_log.of(attempt=attempt_id)
             if seen.sight in living:
                 log.warning("it runs, but no record knows of it")
             elif self._parts.clock() - executor.touched_at(attempt_id) > _STRAY_S:

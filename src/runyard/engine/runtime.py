@@ -10,33 +10,34 @@ from runyard.domain import errors
 from runyard.domain.job import Job
 from runyard.domain.recovery.plan import as_mapping
 from runyard.domain.states import JobStatus
-from runyard.engine import story, unasked_stops
-from runyard.engine.actor import SYSTEM
-from runyard.engine.cancel_reasons import SHUTDOWN
-from runyard.engine.checkpointing import Checkpointing
-from runyard.engine.collecting import Collecting
+from runyard.engine import server_log
+from runyard.engine.access.actor import SYSTEM
+from runyard.engine.cancel import unasked_stops
+from runyard.engine.cancel.cancel_reasons import SHUTDOWN
+from runyard.engine.cancel.leases import Leases
+from runyard.engine.cancel.stale_cancels import StaleCancels
+from runyard.engine.checkpoint.checkpointing import Checkpointing
+from runyard.engine.checkpoint.resuming import Resuming
 from runyard.engine.commands import Commands
-from runyard.engine.ending import Ender
-from runyard.engine.gpu_return import GpuReturn
-from runyard.engine.launching import Launcher, Placed
-from runyard.engine.leases import Leases
-from runyard.engine.log_reading import LogReading
+from runyard.engine.end.ending import Ender
+from runyard.engine.end.gpu_return import GpuReturn
+from runyard.engine.end.news import NewsDesk
+from runyard.engine.end.recorded_ends import Recorded
+from runyard.engine.history.log_reading import LogReading
+from runyard.engine.history.metric_history import MetricHistory
+from runyard.engine.launch.launching import Launcher, Placed
 from runyard.engine.loop import Loop
-from runyard.engine.machines import Machines
-from runyard.engine.metric_history import MetricHistory
-from runyard.engine.news import NewsDesk
+from runyard.engine.node.machines import Machines
 from runyard.engine.parts import Parts
-from runyard.engine.peak_keeping import PeakKeeping
-from runyard.engine.placing import Placer
-from runyard.engine.preparing import Preparer
+from runyard.engine.prepare.preparing import Preparer
 from runyard.engine.reconcile import Found, Reconciler
-from runyard.engine.recorded_ends import Recorded
-from runyard.engine.resuming import Resuming
 from runyard.engine.retention import Retention
-from runyard.engine.service_news import ServiceNews
-from runyard.engine.space_waits import SpaceWaits
-from runyard.engine.stale_cancels import StaleCancels
-from runyard.engine.watching import Watching
+from runyard.engine.schedule.placing import Placer
+from runyard.engine.schedule.space_waits import SpaceWaits
+from runyard.engine.watch.collecting import Collecting
+from runyard.engine.watch.peak_keeping import PeakKeeping
+from runyard.engine.watch.service_news import ServiceNews
+from runyard.engine.watch.watching import Watching
 from runyard.executors.base import End
 from runyard.stores.base import Transaction
 
@@ -181,7 +182,7 @@ class Runtime:
         self.stop_dispatching()
         jobs = self._own_jobs()
         if jobs:
-            story.of().info("shutting down: cancelling {} running jobs", len(jobs))
+            server_log.of().info("shutting down: cancelling {} running jobs", len(jobs))
         if patience_s is None:
             patience_s = max((job.spec.grace_s for job in jobs), default=0.0) + _SHUTDOWN_SLACK_S
         deadline = time.monotonic() + patience_s
@@ -197,7 +198,7 @@ class Runtime:
             jobs = self._own_jobs()
             preparing = self.preparer.stop_all()
         if jobs:
-            story.of().critical("{} jobs could not be ended; they stay adoptable", len(jobs))
+            server_log.of().critical("{} jobs could not be ended; they stay adoptable", len(jobs))
         return not jobs and not preparing
 
     def _stop(self, jobs: list[Job], force: bool, forced: set[int]) -> None:
@@ -271,7 +272,7 @@ class Runtime:
         if now >= self._heartbeat_due:
             self._heartbeat_due = now + self._heartbeat_s
             if not self._machines.register(epoch_grows=False):
-                story.of().error("this server was silent: others have taken over from it")
+                server_log.of().error("this server was silent: others have taken over from it")
                 self._reconciling.wake()
         self._gpu_return.note_use()
         self.space_waits.look()
@@ -291,7 +292,7 @@ class Runtime:
         machine.missing = {name: why for name, (usable, why) in answers.items() if not usable}
         for name in set(before) - set(machine.executors):
             why = machine.missing.get(name, "")
-            story.of().error("the {} executor cannot start anything now: {}", name, why)
+            server_log.of().error("the {} executor cannot start anything now: {}", name, why)
         changed = self._machines.executor_nodes.look()
         return changed or (machine.executors, machine.missing) != (before, lacked)
 

@@ -12,8 +12,9 @@ from runyard.domain import events
 from runyard.domain.events import Event
 from runyard.domain.job import Attempt, Job
 from runyard.domain.states import WAITING, AttemptStatus
-from runyard.engine import readiness, story
+from runyard.engine import server_log
 from runyard.engine.parts import Parts
+from runyard.engine.schedule import readiness
 from runyard.stores.base import Transaction
 from runyard.stores.base_machines import Node
 
@@ -32,10 +33,10 @@ class Takeover:
             return []
         taken, waiting = self._parts.store.write(self._take, exclusive=True)
         for attempt in taken:
-            log = story.of(attempt.attempt_id.rpartition(".")[0], attempt.attempt_id)
+            log = server_log.of(attempt.attempt_id.rpartition(".")[0], attempt.attempt_id)
             log.warning("taken over from {}, which is silent", attempt.node_id)
         for job in waiting:
-            story.of(job.ref).warning("prepared anew: what was fetched is on a silent server")
+            server_log.of(job.ref).warning("prepared anew: what was fetched is on a silent server")
         return taken
 
     def _reached(self) -> set[tuple[str, str]]:

@@ -16,43 +16,38 @@ from runyard.domain.checkpoints.record import CheckpointRecord
 from runyard.domain.events import Event, StoredEvent
 from runyard.domain.job import Attempt, Job, Priority, Submission
 from runyard.domain.peaks import Suggestion
-from runyard.engine import (
-    evidence,
-    explaining,
-    failure_story,
-    launch_plan,
-    output_files,
-    receipts,
-    service_states,
-    story,
-    watchers,
-)
-from runyard.engine.actor import Actor
-from runyard.engine.alerting import AlertDesk
+from runyard.engine import server_log
+from runyard.engine.access.actor import Actor
+from runyard.engine.access.keys import Keys
+from runyard.engine.access.logins import SESSION_PREFIX, Logins
 from runyard.engine.commands import Commands, find
-from runyard.engine.dataset_desk import DatasetDesk
-from runyard.engine.drill_divergence import Divergence
-from runyard.engine.drilling import Drills
-from runyard.engine.evidence import EvidenceFile
-from runyard.engine.keys import Keys
-from runyard.engine.live_reads import LiveReads
-from runyard.engine.log_places import LogPlaces
-from runyard.engine.logins import SESSION_PREFIX, Logins
-from runyard.engine.machines import GpuView, Machines
-from runyard.engine.notifying import NotificationDesk
-from runyard.engine.outbox import Outbox
-from runyard.engine.output_files import OutputFiles
-from runyard.engine.overview import JobNow, Overview, Overviews
-from runyard.engine.page_reads import PageReads
+from runyard.engine.drill.drill_divergence import Divergence
+from runyard.engine.drill.drilling import Drills
+from runyard.engine.end import receipts
+from runyard.engine.launch import launch_plan
+from runyard.engine.node.machines import GpuView, Machines
+from runyard.engine.notify.notifying import NotificationDesk
+from runyard.engine.notify.outbox import Outbox
 from runyard.engine.parts import Parts
-from runyard.engine.placing import PAUSED_FLAG
-from runyard.engine.previewing import Previews
+from runyard.engine.read import explaining, output_files, service_states
+from runyard.engine.read.live_reads import LiveReads
+from runyard.engine.read.log_places import LogPlaces
+from runyard.engine.read.output_files import OutputFiles
+from runyard.engine.read.overview import JobNow, Overview, Overviews
+from runyard.engine.read.page_reads import PageReads
+from runyard.engine.read.views import JobView, QueueStatus, Views
 from runyard.engine.reconcile import Found
-from runyard.engine.recovery_desk import Analysis, RecoveryDesk
-from runyard.engine.rule_desk import RuleDesk
+from runyard.engine.recover import failure_story
+from runyard.engine.recover.recovery_desk import Analysis, RecoveryDesk
 from runyard.engine.runtime import Runtime
-from runyard.engine.submitting import Idempotency, Submitter
-from runyard.engine.views import JobView, QueueStatus, Views
+from runyard.engine.schedule.placing import PAUSED_FLAG
+from runyard.engine.submit.dataset_desk import DatasetDesk
+from runyard.engine.submit.previewing import Previews
+from runyard.engine.submit.submitting import Idempotency, Submitter
+from runyard.engine.watch import evidence, watchers
+from runyard.engine.watch.alerting import AlertDesk
+from runyard.engine.watch.evidence import EvidenceFile
+from runyard.engine.watch.rule_desk import RuleDesk
 from runyard.stores.base import JobFilter, JobPage, Key, Lease, Transaction
 from runyard.stores.base_machines import Node
 from runyard.stores.base_metrics import MetricRange, Series
@@ -388,5 +383,5 @@ class Yard:
             tx.append_event(None, Event(code, now, actor.name))
 
         self._parts.store.write(work)
-        story.of().info("dispatching {} by {}", "started" if on else "paused", actor.name)
+        server_log.of().info("dispatching {} by {}", "started" if on else "paused", actor.name)
         self.runtime.wake()

@@ -10,7 +10,7 @@ from runyard.api.auth import Auth, is_local
 from runyard.api.failed_logins import FailedLogins
 from runyard.api.hosts import Hosts
 from runyard.domain import errors
-from runyard.engine.actor import Actor
+from runyard.engine.access.actor import Actor
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic abc", "Bearer wrong", "x y z"])

@@ -8,7 +8,7 @@ import pytest
 
 from runyard.domain.monitoring.series import Sample
 from runyard.domain.progress.estimate import Eta
-from runyard.engine.board import Health, Progress
+from runyard.engine.watch.board import Health, Progress
 
 AT = 1_790_000_000.0
 

@@ -8,7 +8,7 @@ from served import BASE, SMALL
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from runyard.engine.logins import LINK_S, LONGEST_S
+from runyard.engine.access.logins import LINK_S, LONGEST_S
 
 DAY = 86400.0
 

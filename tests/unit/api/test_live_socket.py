@@ -9,7 +9,7 @@ from served import until
 
 from runyard.domain.monitoring.alert import AlertLevel, NewAlert
 from runyard.domain.monitoring.series import Sample
-from runyard.engine.board import Progress
+from runyard.engine.watch.board import Progress
 
 
 def progress(fraction):

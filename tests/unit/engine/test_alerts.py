@@ -7,7 +7,7 @@ import pytest
 from engine_yard import ANN, BOB
 from runyard.domain import errors
 from runyard.domain.monitoring.alert import AlertFilter, AlertLevel, AlertStatus, NewAlert
-from runyard.engine.actor import Actor
+from runyard.engine.access.actor import Actor
 from runyard.probes.base import GpuProcess
 from scripted_machine import ScriptedMachine
 from yards import until
@@ -88,7 +88,7 @@ def test_what_cannot_be_killed_raises_an_alert_and_holds_what_it_has(make_engine
 
 def test_gpu_memory_that_does_not_come_back_names_its_holder(make_engine, monkeypatch):
     """R2: the job says that it waits for the memory, then an alert says who has it."""
-    monkeypatch.setattr("runyard.engine.gpu_return._ALERT_AFTER_S", 0.6)
+    monkeypatch.setattr("runyard.engine.end.gpu_return._ALERT_AFTER_S", 0.6)
     engine = make_engine(machine=ScriptedMachine(gpu_count=1))
     ref = engine.running(gpu_count=1)
     engine.machine.tags[4711] = engine.attempts(ref)[0].tag

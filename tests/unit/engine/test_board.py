@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 from runyard.domain.monitoring.series import Sample
-from runyard.engine import board as board_module
-from runyard.engine.board import Board, Health, Progress
+from runyard.engine.watch import board as board_module
+from runyard.engine.watch.board import Board, Health, Progress
 
 
 def _loss(value: float, step: int | None = None, at: float = 100.0) -> Sample:

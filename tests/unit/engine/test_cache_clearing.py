@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from runyard.engine import cache_clearing
+from runyard.engine.recover import cache_clearing
 from yards import until
 
 

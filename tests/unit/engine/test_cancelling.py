@@ -8,8 +8,8 @@ from watched_store import WatchedStore
 
 from engine_yard import ANN, BOB
 from runyard.domain import errors
-from runyard.engine import cancel_reasons
-from runyard.engine.actor import Actor
+from runyard.engine.access.actor import Actor
+from runyard.engine.cancel import cancel_reasons
 from runyard.executors.base import News, NewsKind
 from runyard.stores.base import JobFilter
 from yards import until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import checkpoint_files as made
 from runyard.domain.checkpoints import listing
-from runyard.engine import checkpoint_listing
+from runyard.engine.checkpoint import checkpoint_listing
 
 
 def found(folder):

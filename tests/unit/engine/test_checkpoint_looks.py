@@ -11,7 +11,7 @@ import checkpoint_files as made
 from engine_yard import EngineYard
 from runyard.domain.checkpoints import resuming
 from runyard.engine import job_dirs
-from runyard.engine.checkpointing import Checkpointing
+from runyard.engine.checkpoint.checkpointing import Checkpointing
 from runyard.probes.checkpoint_program import CheckpointProgram
 
 

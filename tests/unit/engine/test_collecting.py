@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from engine_yard import NEVER_S
-from runyard.engine import watchers
-from runyard.engine.collecting import FEW, Collecting
-from runyard.engine.watchers import Watchers
+from runyard.engine.watch import watchers
+from runyard.engine.watch.collecting import FEW, Collecting
+from runyard.engine.watch.watchers import Watchers
 from runyard.executors.base import Usage
 from runyard.probes.readings import GpuReading, NodeReading
 from runyard.stores.base_metrics import EVERYTHING

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from watched_store import WatchedStore
 
-from runyard.engine import end_files, read_marks
+from runyard.engine.end import end_files
+from runyard.engine.history import read_marks
 
 
 @pytest.fixture

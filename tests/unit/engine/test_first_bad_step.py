@@ -8,7 +8,7 @@ import pytest
 
 from runyard.domain.failures.categories import Category
 from runyard.domain.monitoring.series import Sample
-from runyard.engine.diagnosing import Diagnoser
+from runyard.engine.recover.diagnosing import Diagnoser
 from runyard.executors.base import End
 
 FAILED = End(1, None, "exited", "supervisor", 9e9, 0.0)

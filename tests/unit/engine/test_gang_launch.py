@@ -9,7 +9,7 @@ from runyard.domain.job_environment import Facts
 from runyard.domain.resources import GpuGrant, Request
 from runyard.domain.slices import Slice
 from runyard.domain.states import AttemptStatus
-from runyard.engine import gang_launch
+from runyard.engine.launch import gang_launch
 from runyard.executors import supervisor_spec
 from runyard.executors.base import Launch
 

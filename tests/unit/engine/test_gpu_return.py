@@ -8,7 +8,7 @@ from watched_store import WatchedStore
 from engine_yard import ANN
 from runyard.domain import errors
 from runyard.domain.monitoring.alert import AlertFilter, AlertStatus
-from runyard.engine import gpu_return
+from runyard.engine.end import gpu_return
 from runyard.executors.base import News, NewsKind
 from runyard.probes.base import GpuProcess
 from scripted_machine import ScriptedMachine

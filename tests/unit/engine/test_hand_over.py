@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from runyard.domain.states import AttemptEnd
-from runyard.engine import launching
+from runyard.engine.launch import launching
 from runyard.executors.base import ExecutorUnavailable
 from scripted_executor import ScriptedExecutor
 from yards import until

@@ -10,8 +10,8 @@ from engine_yard import SMALL, EngineYard
 from runyard.domain.failures.categories import Category
 from runyard.domain.monitoring.series import Sample
 from runyard.domain.resources import GpuGrant
-from runyard.engine import host_facts
-from runyard.engine.diagnosing import Diagnoser
+from runyard.engine.recover import host_facts
+from runyard.engine.recover.diagnosing import Diagnoser
 from runyard.executors.base import End
 from runyard.probes.base import KernelLine
 

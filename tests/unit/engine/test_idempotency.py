@@ -4,7 +4,7 @@ import pytest
 
 from engine_yard import ANN, BOB
 from runyard.domain import errors
-from runyard.engine.submitting import Idempotency
+from runyard.engine.submit.submitting import Idempotency
 
 DELETED = "Idempotency-Key were deleted"
 ONE = Idempotency("nightly", "digest of the body")

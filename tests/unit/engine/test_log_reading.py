@@ -13,8 +13,8 @@ from watched_store import WatchedStore
 from engine_yard import ANN
 from event_files import recorded
 from runyard.domain import errors
-from runyard.engine import attempt_reading, log_reading, read_marks
-from runyard.engine.attempt_reading import AttemptReading, Files
+from runyard.engine.history import attempt_reading, log_reading, read_marks
+from runyard.engine.history.attempt_reading import AttemptReading, Files
 from runyard.probes.tensorboard import TensorBoardFiles
 from yards import until
 

@@ -11,7 +11,7 @@ from watched_store import WatchedStore
 
 from runyard.domain import errors
 from runyard.domain.monitoring.series import Sample
-from runyard.engine import metric_history, read_marks
+from runyard.engine.history import metric_history, read_marks
 from runyard.stores.base_metrics import MetricRange
 from yards import until
 

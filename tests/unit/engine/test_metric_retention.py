@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runyard.domain.monitoring.series import Sample
-from runyard.engine.metric_retention import MetricRetention
+from runyard.engine.history.metric_retention import MetricRetention
 from runyard.stores.base_metrics import MetricRange
 
 DAY = 86400.0

@@ -11,7 +11,7 @@ from runyard.domain.monitoring.finding import Finding
 from runyard.domain.monitoring.pace import Pace
 from runyard.domain.monitoring.series import Sample
 from runyard.domain.monitoring.stalled_training import Signs
-from runyard.engine import proof_lines
+from runyard.engine.watch import proof_lines
 
 
 def loss_line(step, loss):

@@ -4,7 +4,7 @@ import pytest
 
 from runyard.domain.distributed import Distributed
 from runyard.domain.failures.evidence import Evidence, RankLog, lines_of
-from runyard.engine import rank_logs
+from runyard.engine.recover import rank_logs
 from runyard.executors.base import End
 
 LOST_PEER = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.7]:1"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from runyard.engine.attempt_reading import AttemptReading, Files
+from runyard.engine.history.attempt_reading import AttemptReading, Files
 
 NOW = 1_800_000_000.0
 TOKEN = "0123456789abcdef"

@@ -163,7 +163,7 @@ def test_a_persons_retry_keeps_the_changes_unless_fresh(engine):
 
 def test_an_end_is_recorded_even_if_its_log_cannot_be_judged(engine, monkeypatch):
     """Diagnosing never loses an end."""
-    from runyard.engine import rank_logs
+    from runyard.engine.recover import rank_logs
 
     def broken(_evidence):
         raise RuntimeError("broken")

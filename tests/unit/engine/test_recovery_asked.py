@@ -11,7 +11,7 @@ from engine_yard import ANN, BOB
 from failing_attempts import OOM, fail, next_attempt
 from runyard.domain import errors, events
 from runyard.domain.checkpoints.record import CheckpointRecord, CheckpointVerdict
-from runyard.engine.actor import Actor
+from runyard.engine.access.actor import Actor
 from scripted_machine import ScriptedMachine
 from yards import until
 

@@ -3,7 +3,7 @@
 import pytest
 
 from runyard.domain.states import AttemptEnd
-from runyard.engine.refused_ports import AVOID_S
+from runyard.engine.schedule.refused_ports import AVOID_S
 from scripted_cluster import ScriptedCluster, worker
 from scripted_machine import ScriptedMachine
 from yards import until

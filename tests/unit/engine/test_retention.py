@@ -9,7 +9,7 @@ import pytest
 
 from engine_yard import EngineYard
 from runyard.engine.retention import Retention
-from runyard.engine.submitting import Idempotency
+from runyard.engine.submit.submitting import Idempotency
 from runyard.executors.local import LocalExecutor
 from runyard.supervisor import journal
 

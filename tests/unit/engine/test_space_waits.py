@@ -6,7 +6,7 @@ from engine_yard import ANN, EngineYard
 from failing_attempts import fail, next_attempt
 from runyard.domain.recovery import space
 from runyard.domain.states import JobStatus
-from runyard.engine import disk_room
+from runyard.engine.recover import disk_room
 
 FULL = (
     "Traceback (most recent call last):\n"

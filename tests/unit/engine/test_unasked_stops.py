@@ -1,7 +1,7 @@
 """A stop that no person asked for keeps the job running until its end, and says why (R27)."""
 
 from engine_yard import ANN
-from runyard.engine.unasked_stops import RETRY, STOP, Why
+from runyard.engine.cancel.unasked_stops import RETRY, STOP, Why
 from runyard.executors.base import News, NewsKind
 from yards import until
 

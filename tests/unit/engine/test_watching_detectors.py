@@ -12,8 +12,8 @@ import pytest
 
 from runyard.domain.monitoring.alert import AlertFilter
 from runyard.domain.monitoring.series import Sample
-from runyard.engine import watching
-from runyard.engine.board import Progress
+from runyard.engine.watch import watching
+from runyard.engine.watch.board import Progress
 from runyard.settings import DETECTORS
 
 EVERY_S = 20.0

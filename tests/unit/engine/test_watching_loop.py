@@ -12,9 +12,9 @@ from engine_yard import ANN, BOB
 from runyard.domain.monitoring import stalled_training
 from runyard.domain.monitoring.alert import AlertFilter
 from runyard.domain.monitoring.series import Sample
-from runyard.engine import open_findings, watching
-from runyard.engine.board import Progress
-from runyard.engine.rule_desk import Wish
+from runyard.engine.watch import open_findings, watching
+from runyard.engine.watch.board import Progress
+from runyard.engine.watch.rule_desk import Wish
 from runyard.settings import DETECTORS
 from runyard.supervisor.stack_dump import Dump
 from yards import until

@@ -14,7 +14,7 @@ from runyard.api.json_body import Json, iso, optional_object
 from runyard.api.listing import statuses
 from runyard.domain import errors, states
 from runyard.domain.states import JobStatus
-from runyard.engine.actor import Actor
+from runyard.engine.access.actor import Actor
 from runyard.stores.base import JobFilter
 from runyard.wire import answers as shapes
 from runyard.wire import refusals, requests

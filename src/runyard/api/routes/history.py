@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from runyard.api import answers, asking, page_answers, repair_answers
 from runyard.api.json_body import Json
-from runyard.engine import failure_story
+from runyard.engine.recover import failure_story
 from runyard.wire import answers as shapes
 from runyard.wire import page_answers as pages
 from runyard.wire.attempt_answers import AttemptAnswer

@@ -13,7 +13,7 @@ from runyard.api import asking, equivalents, page_answers
 from runyard.api.describing import body_of
 from runyard.api.json_body import Json, loads
 from runyard.domain import errors, reasons
-from runyard.engine.actor import Actor
+from runyard.engine.access.actor import Actor
 from runyard.engine.yard import Yard
 from runyard.wire import page_answers as shapes
 from runyard.wire.jobs import read_job

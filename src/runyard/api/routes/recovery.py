@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from runyard.api import asking
 from runyard.api.json_body import Json
-from runyard.engine import recovery_desk
+from runyard.engine.recover import recovery_desk
 from runyard.wire.recovery_answers import AnalysisAnswer
 
 router = APIRouter()

@@ -12,7 +12,7 @@ from runyard.api import asking, listing
 from runyard.api.describing import body_of
 from runyard.api.json_body import Json, iso, optional_object
 from runyard.domain.monitoring.rules.rule import Rule
-from runyard.engine.rule_desk import Preview, Wish
+from runyard.engine.watch.rule_desk import Preview, Wish
 from runyard.wire import requests
 from runyard.wire import rules as shapes
 

@@ -13,8 +13,8 @@ from runyard.api.auth import Auth
 from runyard.api.describing import body_of
 from runyard.api.json_body import Json, iso, optional_object
 from runyard.domain import errors
-from runyard.engine.actor import Actor
-from runyard.engine.logins import LONGEST_S, SESSION_PREFIX, LoggedIn, csrf_of
+from runyard.engine.access.actor import Actor
+from runyard.engine.access.logins import LONGEST_S, SESSION_PREFIX, LoggedIn, csrf_of
 from runyard.wire import requests, sessions
 
 router = APIRouter()

@@ -21,7 +21,7 @@ from runyard.domain.recovery.plan import as_mapping, from_mapping, plan
 from runyard.domain.recovery.policy import Strategy
 from runyard.domain.recovery.step import Circumstances, ResumeRule
 from runyard.domain.states import AttemptEnd
-from runyard.engine import space_waits
+from runyard.engine.schedule import space_waits
 
 HF = "python run.py --per_device_train_batch_size 8 --gradient_accumulation_steps 1 --learning_rate 5e-05 --dataloader_num_workers 4"
 
