@@ -58,6 +58,8 @@ class SliceGpus:
 
     def started(self, visible: str, *, shared: bool) -> None:
         """These are its own, as CUDA_VISIBLE_DEVICES names them, and it starts now."""
+        if self._program is None:
+            return
         with self._lock:
             self._started_at = time.monotonic()
             self._note_due = self._started_at + _NOTE_EVERY_S / 4
