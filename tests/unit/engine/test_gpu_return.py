@@ -9,6 +9,7 @@ from engine_yard import ANN
 from runyard.domain import errors
 from runyard.domain.monitoring.alert import AlertFilter, AlertStatus
 from runyard.engine.end import gpu_return
+from runyard.engine.node import machine
 from runyard.executors.base import News, NewsKind
 from runyard.probes.base import GpuProcess
 from scripted_machine import ScriptedMachine
@@ -163,6 +164,19 @@ def test_memory_of_others_is_not_waited_for(one_gpu):
     engine.finish(ref)
     engine.wait(ref, "completed")
     until(lambda: [h["user"] for gpu in engine.yard.gpus() for h in gpu.holders] == ["eve"])
+
+
+def test_who_was_quicker_than_the_next_job_keeps_the_gpu(one_gpu, monkeypatch):
+    """R33: a stranger waited for the same GPU; that it was free a moment ago does not count."""
+    monkeypatch.setattr(machine, "GPU_FRESH_S", 600.0)
+    engine = one_gpu
+    first = engine.running(gpu_count=1)
+    following = engine.submit(gpu_count=1)
+    engine.machine.on_gpu[GPU] = [GpuProcess(99, 40_000, "eve", "game")]
+    engine.finish(first)
+    engine.wait(first, "completed")
+    until(lambda: engine.reason(following)[0] == "gpus_held_elsewhere")
+    assert engine.status(following) == "pending"
 
 
 def test_an_error_while_recording_is_made_good(one_gpu):

@@ -75,7 +75,8 @@ class Ender:
     def ended(self, ends: Sequence[tuple[str, End]]) -> tuple[list[Placed], list[Recorded]]:
         """Record ends, give back what they held, and place what fits now: one transaction."""
         now = self._parts.clock()
-        self._parts.machine.refresh_gpus()
+        # Somebody else may have waited for just this GPU, and be quicker than the next job.
+        self._parts.machine.refresh_gpus(at_once=any("gpus" in end.receipt for _, end in ends))
         if any(end.cause in _OF_MACHINES for _, end in ends):
             self.look_at_nodes()
         empty = {name for name, _ in ends if end_files.are_empty(self._parts, name)}

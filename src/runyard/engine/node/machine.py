@@ -94,9 +94,9 @@ class Machine:
             self._look_at_gpus()
             return before != (tuple(gate.gate for gate in self.gates.closed), self.capacity.gpus)
 
-    def refresh_gpus(self) -> None:
-        """Look at the GPUs again unless that was done a moment ago."""
-        if self.capacity.gpus and self._clock() - self._gpus_seen_at > GPU_FRESH_S:
+    def refresh_gpus(self, *, at_once: bool = False) -> None:
+        """Look at the GPUs again unless that was done a moment ago; `at_once` also then."""
+        if self.capacity.gpus and (at_once or self._clock() - self._gpus_seen_at > GPU_FRESH_S):
             with self._lock:
                 self._look_at_gpus()
 
