@@ -87,8 +87,9 @@ class ListContract:
         assert _names(store, JobFilter(owners=("anna",), statuses=pending)) == ["c"]
 
     def test_by_when_they_ended_however_long_ago_they_were_submitted(self, store: Store) -> None:
+        names = ("early", "late", "runs on")
         early, late, _ = jobs = submit(
-            store, new_job(name="early"), new_job(name="late"), new_job(name="runs on")
+            store, *(new_job(name=name, submitted_at=START) for name in names)
         )
         ends = [_failing(late, START + 9_000), _failing(early, START + 10_000)]
         _apply(store, *map(scheduling, jobs), *ends)
