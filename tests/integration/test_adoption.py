@@ -280,7 +280,7 @@ def test_server_kill9_between_each_start_step_handed_over(make_yard, tmp_path, r
 
 def test_server_kill9_during_kill_loop(make_yard, tmp_path):
     """R41, R44: forced, and the server dies while the trees are being killed. A process that
-    calls itself a resource tracker is spared for 300 ms, so that there is a while."""
+    calls itself a resource tracker is spared for two seconds, so that there is a while."""
     yard = make_yard(max_concurrent=20).start()
     mains, trackers = Truth(tmp_path / "mains"), Truth(tmp_path / "trackers")
     name = "multiprocessing.resource_tracker"
